@@ -1,0 +1,200 @@
+#include "core/parallel.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace rowan {
+namespace {
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  _mm_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+struct Job {
+  int64_t pieces = 0;
+  detail::PieceFunction function = nullptr;
+  void* context = nullptr;
+};
+
+}  // namespace
+
+// One job at a time. A worker waits for `generation_` to move, spinning first: between two kernels of a training step only
+// microseconds pass, and a sleeping thread takes longer than that to wake.
+class Threads::Workers {
+ public:
+  explicit Workers(int count) : spins_(count <= usable_cores() ? 20000 : 0) {
+    for (int i = 1; i < count; ++i) threads_.emplace_back([this] { work(); });
+  }
+
+  ~Workers() {
+    stop_.store(true);
+    generation_.fetch_add(1);
+    generation_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+
+  int count() const { return static_cast<int>(threads_.size()) + 1; }
+
+  void run(const Job& job) {
+    job_ = job;
+    next_.store(0, std::memory_order_relaxed);
+    active_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
+    generation_.fetch_add(1);
+    generation_.notify_all();
+    take_pieces();
+    wait_for_workers();
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+
+ private:
+  void work() {
+    set_flush_to_zero();
+    inside_loop = true;
+    for (uint32_t seen = 0;;) {
+      for (int i = 0; i < spins_ && generation_.load() == seen; ++i) pause_briefly();
+      generation_.wait(seen);
+      seen = generation_.load();
+      if (stop_.load()) return;
+      take_pieces();
+      if (active_.fetch_sub(1) == 1) active_.notify_one();
+    }
+  }
+
+  void take_pieces() {
+    for (int64_t i; (i = next_.fetch_add(1)) < job_.pieces;) {
+      try {
+        job_.function(job_.context, i);
+      } catch (...) {
+        const std::lock_guard lock(error_mutex_);
+        if (!error_) error_ = std::current_exception();
+        next_.store(job_.pieces);
+      }
+    }
+  }
+
+  void wait_for_workers() {
+    for (int i = 0; i < spins_ && active_.load() != 0; ++i) pause_briefly();
+    for (int left; (left = active_.load()) != 0;) active_.wait(left);
+  }
+
+  const int spins_;
+  Job job_;
+  std::atomic<uint32_t> generation_{0};
+  std::atomic<int64_t> next_{0};
+  std::atomic<int> active_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+  std::vector<std::thread> threads_;
+
+ public:
+  static thread_local Workers* current;
+  static thread_local bool inside_loop;
+};
+
+thread_local Threads::Workers* Threads::Workers::current = nullptr;
+thread_local bool Threads::Workers::inside_loop = false;
+
+Threads::Threads(int count) : previous_(Workers::current) {
+  ROWAN_CHECK(count >= 1 && count <= 1024, "[threads] ", count, " threads; expected 1 to 1024");
+  workers_ = std::make_unique<Workers>(count);
+  Workers::current = workers_.get();
+  saved_float_mode_ = set_flush_to_zero();
+}
+
+Threads::~Threads() {
+  restore_float_mode(saved_float_mode_);
+  Workers::current = previous_;
+}
+
+int Threads::count() const { return workers_->count(); }
+
+int current_threads() { return Threads::Workers::current ? Threads::Workers::current->count() : 1; }
+
+void detail::run_pieces(int64_t pieces, PieceFunction function, void* context) {
+  Threads::Workers* workers = Threads::Workers::current;
+  bool& inside = Threads::Workers::inside_loop;
+  if (pieces <= 1 || inside || workers == nullptr || workers->count() == 1) {
+    for (int64_t i = 0; i < pieces; ++i) function(context, i);
+    return;
+  }
+  struct Inside {
+    bool& flag;
+    explicit Inside(bool& f) : flag(f) { flag = true; }
+    ~Inside() { flag = false; }
+  } guard(inside);
+  workers->run({pieces, function, context});
+}
+
+unsigned set_flush_to_zero() {
+#if defined(__x86_64__)
+  const unsigned mode = _mm_getcsr();
+  _mm_setcsr(mode | 0x8040u);  // flush-to-zero and denormals-are-zero
+  return mode;
+#else
+  return 0;
+#endif
+}
+
+void restore_float_mode([[maybe_unused]] unsigned mode) {
+#if defined(__x86_64__)
+  _mm_setcsr((_mm_getcsr() & ~0x8040u) | (mode & 0x8040u));
+#endif
+}
+
+namespace {
+
+// Hardware threads of one core count once: two of them share the multiply units.
+int physical_cores(const cpu_set_t& set) {
+  std::set<std::string> cores;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
+    const std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
+    std::string siblings;
+    if (std::ifstream in(topology + "thread_siblings_list"); !(in >> siblings)) siblings = std::to_string(cpu);
+    cores.insert(siblings);
+  }
+  return static_cast<int>(cores.size());
+}
+
+int cgroup_cores() {  // cgroup v2: "max 100000" or "<quota> <period>"
+  std::ifstream in("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(in >> quota >> period) || quota == "max" || period <= 0) return 1024;
+  try {
+    return std::max(1, static_cast<int>(std::stod(quota) / period));
+  } catch (const std::logic_error&) {
+    return 1024;  // not a number: a kernel we do not know sets no limit that we could obey
+  }
+}
+
+}  // namespace
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::max(1u, std::thread::hardware_concurrency());
+  return std::max(1, std::min(physical_cores(set), cgroup_cores()));
+}
+
+}  // namespace rowan

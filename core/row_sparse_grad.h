@@ -1,0 +1,61 @@
+// RowSparseGrad: the gradient of a (V,D) table that was read by rows. Memory is O(rows read * D), never O(V*D).
+//
+// append() keeps handles to what it is given. coalesce() brings it to one row per id: ids strictly increasing, repeated ids
+// summed in token order, so that the result is the same for any number of threads. Finding equal ids is a stable radix sort
+// over the ids: O(N) in the tokens read, whatever V is, and no hashing.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ids.h"
+#include "core/tensor.h"
+
+namespace rowan {
+
+class RowSparseGrad {
+ public:
+  RowSparseGrad() = default;
+  RowSparseGrad(int64_t rows, int64_t width) : rows_(rows), width_(width) {}
+
+  int64_t table_rows() const { return rows_; }  // V
+  int64_t width() const { return width_; }      // D
+  bool empty() const { return pending_.empty() && sums_.empty(); }
+
+  void append(const Ids& ids, const Tensor& dy);  // ids of n elements in [0,V); dy of n rows of width D; ids may repeat
+  void coalesce();
+  bool coalesced() const { return pending_.empty(); }
+  void clear();
+
+  // After coalesce(). Everything below is in the order of ids().
+  const std::vector<int32_t>& ids() const;             // (U), strictly increasing
+  const std::vector<int32_t>& counts() const;          // (U), how often each id was read
+  std::span<Real> row(int64_t k);                      // (D)
+  std::span<const Real> row(int64_t k) const;          // (D)
+  Tensor& values() { return sums_; }                   // (U,D)
+  const Tensor& values() const { return sums_; }       // (U,D)
+  void scale(Real factor);                             // of every row
+  void add_to(Tensor& dense) const;                    // dense (V,D) += this
+
+ private:
+  struct Chunk {
+    Ids ids;
+    Tensor dy;  // (n,D)
+  };
+
+  int64_t rows_ = 0, width_ = 0;
+  std::vector<Chunk> pending_;
+  std::vector<int32_t> ids_, counts_;
+  Tensor sums_;
+};
+
+// Occurrences sorted by id, equal ids in order of appearance. order[k] is the place of the k-th occurrence in the input.
+struct SortedIds {
+  std::vector<int32_t> order;   // (n)
+  std::vector<int32_t> unique;  // (U), strictly increasing
+  std::vector<int32_t> begin;   // (U+1), the run of unique[k] is order[begin[k]..begin[k+1])
+};
+SortedIds sort_ids(std::span<const int32_t> ids);
+
+}  // namespace rowan

@@ -1,0 +1,99 @@
+// Config: everything that one run is made of, read from a TOML file, strictly.
+//
+// Each struct's visit() is the one declaration of its fields: it serves reading, --set, explain, the resolved copy and the copy
+// in checkpoints. Field meanings stand in the help strings.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/visit.h"
+#include "layers/gpt_config.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+namespace rowan {
+
+struct DataConfig {
+  std::vector<std::string> train;  // text or prepared token files, or one "builtin:sort"
+  std::vector<std::string> val;
+  double val_fraction = 0.1;
+  std::string tokenizer = "char";
+  int64_t seq_len = 64;
+  int64_t batch_size = 12;
+  std::string order = "shuffled";
+
+  void visit(FieldVisitor& v) {
+    v("train", train, "path or list of paths: text files or prepared token files; or \"builtin:sort\"");
+    v("val", val, "validation path(s); \"\" takes the last val_fraction of train");
+    v("val_fraction", val_fraction, "share of train, at its end, that validates when val is \"\"", from_below(0, 1));
+    v("tokenizer", tokenizer, "char: one id per Unicode character of train; byte: 256 ids; or the path of a saved tokenizer");
+    v("seq_len", seq_len, "tokens in a sequence (T)", between(1, 1 << 24));
+    v("batch_size", batch_size, "sequences in a micro-batch (B)", between(1, 1 << 20));
+    v("order", order, "shuffled: every block once an epoch, order from the seed; random: any offset; sequential", 
+      one_of({"shuffled", "random", "sequential"}));
+  }
+};
+
+struct TrainConfig {
+  int64_t steps = 1000;
+  int64_t seed = 1;
+  int64_t grad_accum = 1;
+  double clip_norm = 1;  // 0: no clipping
+  int64_t threads = 0;   // 0: the physical cores this process may use
+  int64_t eval_every = 0;
+  int64_t eval_tokens = 0;
+  int64_t log_every = 10;
+  int64_t sample_every = 0;
+  std::string sample_prompt = "\n";
+  Schedule schedule;  // [train.schedule]
+
+  void visit(FieldVisitor& v) {
+    v("steps", steps, "optimizer steps", at_least(0));
+    v("seed", seed, "seed of initialization, data order and dropout", at_least(0));
+    v("grad_accum", grad_accum, "micro-batches in a step; gradients are the token-weighted mean over all of them", between(1, 1 << 20));
+    v("clip_norm", clip_norm, "largest global 2-norm of the gradient (0: no clipping)", at_least(0));
+    v("threads", threads, "threads (0: the physical cores this process may use); results do not depend on it", between(0, 1024));
+    v("eval_every", eval_every, "steps between evaluations (0: only at the end)", at_least(0));
+    v("eval_tokens", eval_tokens, "tokens of the split to evaluate (0: the whole split)", at_least(0));
+    v("log_every", log_every, "steps between lines of metrics.jsonl", at_least(1));
+    v("sample_every", sample_every, "steps between samples of text (0: none)", at_least(0));
+    v("sample_prompt", sample_prompt, "what those samples continue");
+  }
+};
+
+struct CheckpointConfig {
+  int64_t every = 0;
+  double every_minutes = 0;
+  int64_t keep_last = 3;
+  bool keep_best = true;
+
+  void visit(FieldVisitor& v) {
+    v("every", every, "steps between checkpoints (0: only at the end)", at_least(0));
+    v("every_minutes", every_minutes, "minutes between checkpoints (0: off)", at_least(0));
+    v("keep_last", keep_last, "checkpoints to keep besides best.h5", at_least(1));
+    v("keep_best", keep_best, "keep best.h5, the state with the lowest validation loss");
+  }
+};
+
+// [optim] and [[optim.group]]: the fields below, and those of the rule's own visit().
+struct OptimGroupConfig {
+  std::string params = "*";  // glob over parameter names
+  std::string rule = "adamw";
+  std::shared_ptr<Optimizer> optimizer;  // of that rule, with its fields set
+};
+
+struct Config {
+  GptConfig model;
+  DataConfig data;
+  TrainConfig train;
+  CheckpointConfig checkpoint;
+  std::vector<OptimGroupConfig> groups;  // in the order of the file
+  OptimGroupConfig optim;                // takes what no group matches
+
+  std::string name;  // the file's name without folder and ending
+};
+
+}  // namespace rowan
