@@ -1,0 +1,119 @@
+// rowan: the command line. This file knows no command; it collects those that registered themselves (tools/command.h), runs the
+// one that was asked for, and is the only place that prints errors and chooses exit codes:
+//   0 done   1 failed (data, file, device)   2 wrong usage or config   3 stopped because the loss was not finite
+//   130, 143 after SIGINT, SIGTERM, with a checkpoint saved first
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+
+#include "core/error.h"
+#include "tools/command.h"
+#include "tools/usage_error.h"
+#include "train/versions.h"
+
+namespace {
+
+using rowan::Error;
+using rowan::ErrorKind;
+
+int exit_code(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kUsage:
+      return 2;
+    case ErrorKind::kData:
+      return 1;
+    case ErrorKind::kNonFinite:
+      return 3;
+  }
+  return 1;
+}
+
+// Everything printed so far comes before the error, also where both go to the same file. Nothing can be done about a stderr that
+// does not take the message: the exit code still tells.
+int report(const std::string& message, const std::string& hint, int code) {
+  std::cout.flush();
+  std::fflush(stdout);
+  std::string text = "rowan: error: " + message + "\n";
+  if (!hint.empty()) text += "hint: " + hint + "\n";
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  return code;
+}
+
+int report(const Error& error) {
+  return report(error.what(), error.hint(), exit_code(error.kind()));
+}
+
+// A file opened while 0, 1 or 2 is closed would get that number, and a checkpoint would receive what is meant for the terminal.
+// What is written to a closed stdout fails (the stand-in is open for reading only) and is reported as a failed write.
+void occupy_closed_standard_streams() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
+    if (open("/dev/null", fd == 2 ? O_WRONLY : O_RDONLY) == -1) return;  // no /dev/null: as it was
+  }
+}
+
+// The last bytes are often still in a buffer: a full disk shows only now.
+void flush_stdout() {
+  errno = 0;
+  std::cout.flush();
+  const bool flushed = std::fflush(stdout) == 0;
+  const int reason = errno;
+  if (flushed && !std::ferror(stdout) && std::cout) return;
+  const std::string why = reason != 0 ? std::string(": ") + std::strerror(reason) : "";
+  throw Error("[stdout] the output could not be written" + why, ErrorKind::kData);
+}
+
+void print_version() {
+  std::cout << "rowan " << rowan::rowan_version() << " (" << rowan::real_type() << ")\n";
+  for (const rowan::LibraryVersion& library : rowan::library_versions())
+    std::cout << library.name << " " << library.version << "\n";
+}
+
+// Returns the exit code; throws what a command throws.
+int run(int argc, char** argv) {
+  CLI::App app("Rowan trains small GPTs on CPUs, and updates only the embedding rows that a batch touched.", "rowan");
+  bool version = false;
+  app.add_flag("--version", version, "Print the versions of rowan and of the libraries it is linked with");
+  app.require_subcommand(0, 1);  // at most one; that there is one is checked below, after --version
+  for (const auto& entry : rowan::tools::command_registry()) entry.second(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& wanted) {  // --help
+    app.exit(wanted, std::cout, std::cerr);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    throw rowan::tools::usage_error(app, error);
+  } catch (const rowan::tools::ExitStatus& status) {
+    return status.code;
+  }
+  if (version) {
+    print_version();
+  } else if (app.get_subcommands().empty()) {
+    throw rowan::tools::missing_command(app);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  occupy_closed_standard_streams();
+  try {
+    const int code = run(argc, argv);
+    flush_stdout();
+    return code;
+  } catch (const Error& error) {
+    return report(error);
+  } catch (const std::bad_alloc&) {
+    return report("[memory] the system has no memory left for what was asked", "'rowan plan' says how much a run needs", 1);
+  } catch (const std::exception& error) {
+    return report(error.what(), "", 1);
+  }
+}

@@ -1,0 +1,103 @@
+#include "tools/usage_error.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/nearest.h"
+
+namespace rowan::tools {
+namespace {
+
+// The innermost command that was recognized, and its full name: "rowan config explain".
+struct Place {
+  const CLI::App* command;
+  std::string name;
+};
+
+Place innermost_command(const CLI::App& app) {
+  Place place{&app, app.get_name()};
+  for (auto chosen = app.get_subcommands(); !chosen.empty(); chosen = place.command->get_subcommands()) {
+    place.command = chosen.front();
+    place.name += " " + place.command->get_name();
+  }
+  return place;
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) names.push_back(sub->get_name());
+  return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : ", ") + name;
+  return out;
+}
+
+// Control characters would let an argument rewrite the terminal, or split the one line that an error has.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return out;
+}
+
+std::string help_hint(const Place& place) {
+  return "see '" + place.name + " --help'";
+}
+
+Error unknown_subcommand(const Place& place, const std::string& given) {
+  const std::vector<std::string> names = subcommand_names(*place.command);
+  const std::string near = nearest_name(given, names);
+  return Error("[" + place.name + "] there is no command '" + printable(given) + "'; commands: " + join_names(names),
+               ErrorKind::kUsage, near.empty() ? help_hint(place) : "did you mean '" + place.name + " " + near + "'?");
+}
+
+Error unknown_option(const Place& place, const std::string& given) {
+  const std::string name = given.substr(0, given.find('='));
+  const std::string near = nearest_name(name, option_names(*place.command));
+  return Error("[" + place.name + "] there is no option '" + printable(name) + "'", ErrorKind::kUsage,
+               near.empty() ? help_hint(place) : "did you mean '" + near + "'?");
+}
+
+bool looks_like_option(const std::string& argument) {
+  return argument.size() > 1 && argument[0] == '-';
+}
+
+// An argument that nothing took is the likeliest cause, also of the complaint that something else is missing.
+Error leftover_argument(const Place& place, const std::vector<std::string>& rest) {
+  const auto option = std::find_if(rest.begin(), rest.end(), looks_like_option);
+  if (option != rest.end()) return unknown_option(place, *option);
+  if (!subcommand_names(*place.command).empty()) return unknown_subcommand(place, rest.front());
+  return Error("[" + place.name + "] unexpected argument '" + printable(rest.front()) + "'", ErrorKind::kUsage, help_hint(place));
+}
+
+}  // namespace
+
+Error missing_command(const CLI::App& app) {
+  const Place place = innermost_command(app);
+  return Error("[" + place.name + "] expected a command; commands: " + join_names(subcommand_names(*place.command)),
+               ErrorKind::kUsage, help_hint(place));
+}
+
+Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const Place place = innermost_command(app);
+  std::vector<std::string> rest = place.command->remaining();
+  rest.erase(std::remove(rest.begin(), rest.end(), "--"), rest.end());
+  if (!rest.empty()) return leftover_argument(place, rest);
+  const bool incomplete = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (incomplete && !subcommand_names(*place.command).empty()) return missing_command(app);
+  return Error("[" + place.name + "] " + printable(error.what()), ErrorKind::kUsage, help_hint(place));
+}
+
+}  // namespace rowan::tools

@@ -1,0 +1,22 @@
+// The libraries that are linked into this build, by the versions they report at run time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rowan {
+
+struct LibraryVersion {
+  std::string name;
+  std::string version;
+};
+
+std::string rowan_version();  // "0.1.0"
+std::string real_type();      // "float", or "double" in the gradcheck build
+std::vector<LibraryVersion> library_versions();
+
+// Each stands in the one part of train/ that may include its library.
+std::string hdf5_version();  // train/checkpoint_version.cpp
+std::string toml_version();  // train/config_version.cpp
+
+}  // namespace rowan
