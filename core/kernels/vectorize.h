@@ -13,3 +13,16 @@
 #else
 #define ROWAN_VECTORIZED
 #endif
+
+// Before a loop: no iteration reads what another one writes, although pointers may be equal (an output that replaces its input).
+// Without it the compiler tests for overlap and takes a scalar loop when it finds any.
+#if defined(__clang__)
+#define ROWAN_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define ROWAN_INDEPENDENT _Pragma("GCC ivdep")
+#else
+#define ROWAN_INDEPENDENT
+#endif
+
+// For the small functions that such loops call.
+#define ROWAN_INLINE [[gnu::always_inline]] inline
