@@ -1,15 +1,17 @@
-// Optimizer: a rule that turns gradients into new weights. RowOptimizer: a rule that works on one row at a time; its driver runs
-// it over all rows (dense gradient) or over the touched ones (row-sparse gradient), in parallel.
+// Optimizer: a rule that turns gradients into new weights. Most rules work on one row at a time and derive from RowOptimizer
+// (optim/row_optimizer.h), whose driver owns their state and runs them over dense and row-sparse gradients.
 //
 // A new rule is one file: optim/<rule>.cpp with its formula, its state and its source in the header comment, ending in
 //   ROWAN_REGISTER_OPTIMIZER("name", Class);
-// The contract test (tests/optim) covers every registered name without being asked.
+// The contract test (tests/optim) covers every registered name without being asked. A program that links the library registers
+// rules of its own in the same way.
+//
+// Nobody here looks for infinities and NaNs: whoever steps checks the gradients first (global_grad_norm() in optim/clip.h,
+// OptimizerSet::clip_and_step() in optim/groups.h), so that a bad gradient changes no weight, no state and no counter.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -20,47 +22,55 @@
 namespace rowan {
 
 struct StepInfo {
-  int64_t step = 1;       // global, from 1
+  int64_t step = 1;       // of the run, from 1. Rules count for themselves: a parameter without a gradient is not stepped
   double lr_factor = 1;   // the schedule's; a rule's learning rate is lr * lr_factor
   double grad_scale = 1;  // every gradient element is multiplied by this as it is read: global-norm clipping, folded in
-};
-
-// Named state of a rule.
-struct Slot {
-  enum class Per { kElement, kRow };
-  std::string name;
-  Per per = Per::kElement;
-  double init = 0;
 };
 
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  virtual void visit(FieldVisitor& v);  // lr and what every rule shares; a rule adds its own after calling this
+  const std::string& rule() const { return rule_; }  // the name it was made by
+  void set_rule(const std::string& name) { rule_ = name; }
+
+  // Settings. A rule adds its own after calling this.
+  virtual void visit(FieldVisitor& v);
   // Called once when all fields are set: checks their combination. Throws Error saying why one makes no sense.
-  virtual void validate() const {}
-  // State of every parameter stepped so far (or to be loaded), named "<parameter>/<slot>".
-  virtual void visit_state(StateVisitor& v) = 0;
+  virtual void validate() const;
+
   // Makes the state for a parameter, so that it exists before the first step and before loading. Also the place to refuse one.
   virtual void prepare(const std::string& name, Parameter& p) = 0;
+  // State of every prepared parameter, named "<parameter>/<slot>", with "<parameter>/step" the number of updates it has had.
+  // Loading checks shapes and throws Error (kData) naming what does not fit.
+  virtual void visit_state(StateVisitor& v) = 0;
   virtual int64_t state_bytes(const std::string& name) const = 0;
-  // Consumes and clears p's gradient; without one it does nothing.
+
+  // Consumes and clears p's gradient; without one it does nothing. The gradient must be finite.
   virtual void step(const std::string& name, Parameter& p, const StepInfo& info) = 0;
+
   // True when only rows that the batch touched may change: a tied (dense) table is then refused, since every row has a gradient.
   virtual bool sparse_only() const { return false; }
 
   double lr() const { return lr_; }
+  double weight_decay() const { return weight_decay_; }
+  // What acts on p: weight decay is for tensors of two dimensions unless decay_vectors asks for all.
+  double weight_decay_of(const Parameter& p) const { return decay_vectors_ || p.shape().rank() == 2 ? weight_decay_ : 0.0; }
 
  protected:
   double lr_ = 1e-3;
+  double weight_decay_ = 0;
+  bool decay_vectors_ = false;
+
+ private:
+  std::string rule_ = "optimizer";
 };
 
-std::unique_ptr<Optimizer> make_optimizer(const std::string& rule);  // Error naming the known rules and the nearest
+std::unique_ptr<Optimizer> make_optimizer(const std::string& rule);  // Error naming the known rules, with the nearest as hint
 std::vector<std::string> optimizer_rules();                          // sorted
 
-#define ROWAN_REGISTER_OPTIMIZER(name, Class)                                              \
-  [[maybe_unused]] static const bool registered_##Class = ::rowan::Registry<::rowan::Optimizer>::instance().add( \
-      name, [] { return std::make_unique<Class>(); })
+#define ROWAN_REGISTER_OPTIMIZER(name, Class)             \
+  [[maybe_unused]] static const bool registered_##Class = \
+      ::rowan::Registry<::rowan::Optimizer>::instance().add(name, [] { return std::make_unique<Class>(); })
 
 }  // namespace rowan

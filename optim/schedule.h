@@ -27,8 +27,8 @@ struct Schedule {
     v("kind", kind, "how the learning rate moves", one_of({"cosine", "linear", "constant", "wsd"}));
     v("warmup", warmup, "steps of linear warm-up", at_least(0));
     v("min_ratio", min_ratio, "lowest learning rate as a share of the highest", between(0, 1));
-    v("decay_steps", decay_steps, "cosine, linear: step that reaches min_ratio (0: train.steps); wsd: length of the final decay (0: a tenth)",
-      at_least(0));
+    v("decay_steps", decay_steps,
+      "cosine, linear: step that reaches min_ratio (0: train.steps); wsd: length of the final decay (0: a tenth)", at_least(0));
   }
 
   double factor(int64_t step, int64_t total_steps) const;  // step from 1
