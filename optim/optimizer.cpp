@@ -17,9 +17,9 @@ std::unique_ptr<Optimizer> make_optimizer(const std::string& rule) {
   if (!registry.contains(rule)) {
     std::string known;
     for (const std::string& name : registry.names()) known += (known.empty() ? "" : ", ") + name;
-    const std::vector<std::string> nearest = nearest_names(rule, registry.names());
+    const std::string near = nearest_name(rule, registry.names());
     throw Error(join_text("[optim] no rule is called '", rule, "'; known: ", known), ErrorKind::kUsage,
-                nearest.empty() ? "" : "did you mean '" + nearest.front() + "'?");
+                near.empty() ? "" : "did you mean '" + near + "'?");
   }
   std::unique_ptr<Optimizer> optimizer = registry.make(rule);
   optimizer->set_rule(rule);
