@@ -95,13 +95,15 @@ TEST(GemmSerial, agrees_with_plain_loops_over_shapes_transposes_scales_and_leadi
 }
 
 TEST(Gemm, beta_zero_never_reads_what_was_there) {
-  const Case t{Op::kNone, Op::kTranspose, 37, 41, 29};
-  Operands x(t);
-  const std::vector<double> expected = plain_product(t, x);
-  for (auto product : {run_parallel, run_serial}) {
-    std::fill(x.c.begin(), x.c.end() - 1, std::numeric_limits<Real>::quiet_NaN());
-    product(t, x);
-    expect_same(t, x.c, expected);
+  for (const Case& t : {Case{Op::kNone, Op::kTranspose, 37, 41, 29}, Case{Op::kNone, Op::kNone, 130, 140, 150},
+                        Case{Op::kNone, Op::kTranspose, 130, 140, 150}, Case{Op::kTranspose, Op::kNone, 1, 20, 0}}) {
+    Operands x(t);
+    const std::vector<double> expected = plain_product(t, x);
+    for (auto product : {run_parallel, run_serial}) {
+      std::fill(x.c.begin(), x.c.end() - 1, std::numeric_limits<Real>::quiet_NaN());
+      product(t, x);
+      expect_same(t, x.c, expected);
+    }
   }
 }
 
