@@ -1,0 +1,199 @@
+// For a row i with dy_i the gradient of its output, and p~_ij = p_ij m_ij the probabilities after dropout:
+//   dv_j += sum_i p~_ij dy_i          dp_ij = m_ij dy_i . v_j          delta_i = sum_j p_ij dp_ij = dy_i . y_i
+//   ds_ij = p_ij (dp_ij - delta_i)    dq_i = scale sum_j ds_ij k_j     dk_j = scale sum_i ds_ij q_i
+#include <algorithm>
+#include <vector>
+
+#include "core/kernels/attention_tiles.h"
+#include "core/parallel.h"
+
+namespace rowan {
+namespace {
+
+constexpr int64_t kTile = KvCache::kPanel;  // queries and keys of a tile
+
+struct Call {
+  const AttentionSaved& saved;
+  const Tensor& dy;
+  const AttentionShape& shape;
+  const RopeTable* rope;
+  const AttentionDropout& dropout;
+  Tensor& dqkv;
+  bool add;
+
+  int64_t batch() const { return dy.shape()[0]; }
+  int64_t positions() const { return dy.shape()[1]; }
+  int64_t tiles() const { return (positions() + kTile - 1) / kTile; }
+};
+
+// One key/value head of one sequence, with the query heads that read it. Its three steps, over tiles, are prepare(), then
+// accumulate() in rising order of `offset`, then finish(); calls of one step touch nothing in common.
+class HeadGroupBackward {
+ public:
+  HeadGroupBackward(const Call& call, int64_t index)
+      : c_(call),
+        b_(index / call.shape.kv_heads),
+        kv_head_(index % call.shape.kv_heads),
+        queries_(call.shape.queries_per_kv()),
+        hd_(call.shape.head_dim),
+        width_(round_up_to_lane(hd_)),
+        rows_(call.tiles() * kTile),
+        q_({queries_, rows_, width_}),
+        dy_({queries_, rows_, width_}),
+        delta_({queries_, rows_}),
+        k_({rows_, width_}),
+        key_panels_({rows_, hd_}),
+        value_panels_({rows_, hd_}),
+        dq_({queries_, rows_, width_}),
+        dk_({rows_, width_}),
+        dv_({rows_, width_}) {}
+
+  // Lays out one tile of positions.
+  void prepare(int64_t tile) {
+    const int64_t begin = tile * kTile, rows = rows_of(tile), ld = c_.shape.qkv_width(), ldy = c_.shape.out_width();
+    for (int64_t g = 0; g < queries_; ++g) {
+      Real* q = at(q_, g, begin);
+      copy_head(query_in(c_.saved.qkv.data(), g, begin), ld, rows, hd_, q, width_);
+      if (c_.rope != nullptr) rotate_rows(q, width_, rows, *c_.rope, begin);
+      scale(q, rows);
+      const int64_t from = (b_ * c_.positions() + begin) * ldy + head(g) * hd_;
+      copy_head(c_.dy.data() + from, ldy, rows, hd_, at(dy_, g, begin), width_);
+      dot_rows(c_.dy.data() + from, ldy, c_.saved.out.data() + from, ldy, rows, hd_, delta_.data() + g * rows_ + begin);
+    }
+    Real* k = at(k_, 0, begin);
+    copy_head(key_in(c_.saved.qkv.data(), begin), ld, rows, hd_, k, width_);
+    if (c_.rope != nullptr) rotate_rows(k, width_, rows, *c_.rope, begin);
+    transpose_into_panel(k, width_, rows, hd_, key_panels_.data() + begin * hd_, 0);
+    transpose_into_panel(value_in(c_.saved.qkv.data(), begin), ld, rows, hd_, value_panels_.data() + begin * hd_, 0);
+  }
+
+  // The part of the gradients that comes from queries in tile `key_tile + offset` looking at keys in tile `key_tile`.
+  void accumulate(int64_t key_tile, int64_t offset) {
+    const bool dropped = c_.dropout.p > 0;
+    Tensor buffer({dropped ? 4 : 2, kTile, kTile});
+    const int64_t query_tile = key_tile + offset, rows = rows_of(query_tile), keys = rows_of(key_tile);
+    const ScoreTile p{buffer.data(), kTile, rows, keys, offset * kTile}, ds{p.data + kTile * kTile, kTile, rows, keys, p.diagonal};
+    const ScoreTile kept{dropped ? ds.data + kTile * kTile : p.data, kTile, rows, keys, p.diagonal};  // p after dropout
+    const int64_t key0 = key_tile * kTile, query0 = query_tile * kTile;
+    Real *dk = at(dk_, 0, key0), *dv = at(dv_, 0, key0);
+    for (int64_t g = 0; g < queries_; ++g) {
+      const TileOperand q{at(q_, g, query0), width_}, dy{at(dy_, g, query0), width_}, k{at(k_, 0, key0), width_};
+      const bool more_keys = offset > 0, more_queries = more_keys || g > 0;  // something was stored before
+      visible_scores(q, hd_, key_panels_.data() + key0 * hd_, p);
+      probabilities_tile(p, c_.saved.log_sum.data() + (b_ * c_.shape.heads + head(g)) * c_.positions() + query0);
+      visible_scores(dy, hd_, value_panels_.data() + key0 * hd_, ds);
+      if (dropped) drop(g, query0, key0, p, ds, kept, kept.data + kTile * kTile);
+      visible_product_transposed(kept, dy, width_, dv, width_, more_queries);
+      softmax_backward_tile(p, ds.data, delta_.data() + g * rows_ + query0);
+      visible_product_transposed(ds, q, width_, dk, width_, more_queries);
+      visible_product(ds, k, width_, at(dq_, g, query0), width_, more_keys);
+    }
+  }
+
+  // Turns the sums of one tile of positions into gradients and hands them over.
+  void finish(int64_t tile) {
+    const int64_t begin = tile * kTile, rows = rows_of(tile);
+    for (int64_t g = 0; g < queries_; ++g) {
+      Real* dq = at(dq_, g, begin);
+      scale(dq, rows);
+      if (c_.rope != nullptr) rotate_rows_back(dq, width_, rows, *c_.rope, begin);
+      store(dq, rows, const_cast<Real*>(query_in(c_.dqkv.data(), g, begin)));
+    }
+    Real* dk = at(dk_, 0, begin);
+    if (c_.rope != nullptr) rotate_rows_back(dk, width_, rows, *c_.rope, begin);
+    store(dk, rows, const_cast<Real*>(key_in(c_.dqkv.data(), begin)));
+    store(at(dv_, 0, begin), rows, const_cast<Real*>(value_in(c_.dqkv.data(), begin)));
+  }
+
+ private:
+  int64_t rows_of(int64_t tile) const { return std::min(kTile, c_.positions() - tile * kTile); }
+  int64_t head(int64_t g) const { return kv_head_ * queries_ + g; }
+  Real* at(Tensor& t, int64_t g, int64_t row) { return t.data() + (g * rows_ + row) * width_; }
+
+  const Real* row_in(const Real* qkv, int64_t row, int64_t head_of_row) const {
+    return qkv + (b_ * c_.positions() + row) * c_.shape.qkv_width() + head_of_row * hd_;
+  }
+  const Real* query_in(const Real* qkv, int64_t g, int64_t row) const { return row_in(qkv, row, head(g)); }
+  const Real* key_in(const Real* qkv, int64_t row) const { return row_in(qkv, row, c_.shape.heads + kv_head_); }
+  const Real* value_in(const Real* qkv, int64_t row) const {
+    return row_in(qkv, row, c_.shape.heads + c_.shape.kv_heads + kv_head_);
+  }
+
+  void scale(Real* x, int64_t rows) const {
+    Real factor[kTile];
+    std::fill_n(factor, rows, static_cast<Real>(c_.shape.score_scale()));
+    scale_rows(x, rows, width_, factor);
+  }
+
+  void drop(int64_t g, int64_t query0, int64_t key0, const ScoreTile& p, const ScoreTile& dp, const ScoreTile& kept,
+            Real* factors) const {
+    dropout_tile(c_.dropout, c_.positions(), (b_ * c_.shape.heads + head(g)) * c_.positions() + query0, key0, p, factors);
+    for (int64_t r = 0; r < p.rows; ++r) {
+      const int64_t visible = p.visible(r), row = r * kTile;
+      for (int64_t j = 0; j < visible; ++j) {
+        kept.data[row + j] = p.data[row + j] * factors[row + j];
+        dp.data[row + j] *= factors[row + j];
+      }
+      std::fill(kept.data + row + visible, kept.data + row + p.keys, Real(0));
+    }
+  }
+
+  void store(const Real* in, int64_t rows, Real* out) const {
+    for (int64_t r = 0; r < rows; ++r) {
+      const Real* from = in + r * width_;
+      Real* to = out + r * c_.shape.qkv_width();
+      if (c_.add)
+        for (int64_t d = 0; d < hd_; ++d) to[d] += from[d];
+      else
+        std::copy_n(from, hd_, to);
+    }
+  }
+
+  const Call& c_;
+  int64_t b_, kv_head_, queries_, hd_, width_, rows_;
+  Tensor q_, dy_;                     // (H/K, rows, width): rotated and scaled queries; dy
+  Tensor delta_;                      // (H/K, rows)
+  Tensor k_;                          // (rows, width), rotated
+  Tensor key_panels_, value_panels_;  // as in KvCache
+  Tensor dq_;                         // (H/K, rows, width), of the scaled and rotated queries
+  Tensor dk_, dv_;                    // (rows, width)
+};
+
+// Many heads: a piece is a head group, whose buffers stay in the cache of one core.
+void backward_by_group(const Call& call) {
+  parallel_pieces(call.batch() * call.shape.kv_heads, [&](int64_t i) {
+    HeadGroupBackward group(call, i);
+    for (int64_t tile = 0; tile < call.tiles(); ++tile) group.prepare(tile);
+    for (int64_t offset = 0; offset < call.tiles(); ++offset)
+      for (int64_t tile = 0; tile + offset < call.tiles(); ++tile) group.accumulate(tile, offset);
+    for (int64_t tile = 0; tile < call.tiles(); ++tile) group.finish(tile);
+  });
+}
+
+// Few heads: a piece is a pair of tiles. Pairs of equal distance from the diagonal have neither keys nor queries in common, so
+// they run side by side, and the order of additions is that of backward_by_group.
+void backward_by_tile(const Call& call) {
+  const int64_t groups = call.batch() * call.shape.kv_heads;
+  std::vector<HeadGroupBackward> group;
+  group.reserve(static_cast<size_t>(groups));
+  for (int64_t i = 0; i < groups; ++i) group.emplace_back(call, i);
+  const auto of_piece = [&](int64_t piece) -> HeadGroupBackward& { return group[static_cast<size_t>(piece % groups)]; };
+  parallel_pieces(groups * call.tiles(), [&](int64_t piece) { of_piece(piece).prepare(piece / groups); });
+  for (int64_t offset = 0; offset < call.tiles(); ++offset)
+    parallel_pieces(groups * (call.tiles() - offset), [&](int64_t piece) { of_piece(piece).accumulate(piece / groups, offset); });
+  parallel_pieces(groups * call.tiles(), [&](int64_t piece) { of_piece(piece).finish(piece / groups); });
+}
+
+}  // namespace
+
+void attention_backward(const AttentionSaved& saved, const Tensor& dy, const AttentionShape& shape, const RopeTable* rope,
+                        const AttentionDropout& dropout, Tensor& dqkv, bool add) {
+  constexpr int64_t kManyGroups = 16;
+  const Call call{saved, dy, shape, rope, dropout, dqkv, add};
+  if (call.tiles() == 1 || call.batch() * shape.kv_heads >= kManyGroups)
+    backward_by_group(call);
+  else
+    backward_by_tile(call);
+}
+
+}  // namespace rowan

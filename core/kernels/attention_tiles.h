@@ -1,0 +1,38 @@
+// What the forward and the backward of attention share: copying heads out of qkv, and products over the visible part of a tile.
+// Single-threaded; internal to core/kernels.
+#pragma once
+
+#include <cstdint>
+
+#include "core/kernels/attention.h"
+#include "core/kernels/attention_product.h"
+#include "core/kernels/attention_rows.h"
+
+namespace rowan {
+
+// rows x n from `in`, rows in_ld apart, to `out`, rows out_ld apart; columns n .. out_ld become 0.
+void copy_head(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real* out, int64_t out_ld);
+
+// rows x n, rows in_ld apart, to out (n, KvCache::kPanel), columns `first` .. `first + rows`.
+void transpose_into_panel(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real* panel, int64_t first);
+
+// Rotates `rows` heads, ld apart, at the table's positions first, first + 1, ...
+void rotate_rows(Real* head, int64_t ld, int64_t rows, const RopeTable& table, int64_t first);
+void rotate_rows_back(Real* head, int64_t ld, int64_t rows, const RopeTable& table, int64_t first);
+
+// tile = q (rows,hd) times the transposed keys, for what is visible; the rest of a row stays undefined. `panels` are as in KvCache
+// and begin with the tile's first key.
+void visible_scores(TileOperand q, int64_t head_dim, const Real* panels, const ScoreTile& tile);
+
+// out (rows, width) = or += tile (rows,keys) times b (keys,width), where the tile is 0 outside its visible part.
+void visible_product(const ScoreTile& tile, TileOperand b, int64_t width, Real* out, int64_t ldo, bool accumulate);
+
+// out (keys, width) = or += the transposed tile times b (rows,width).
+void visible_product_transposed(const ScoreTile& tile, TileOperand b, int64_t width, Real* out, int64_t ldo, bool accumulate);
+
+// The tile's dropout factors, 0 or 1/(1-p), as a tile of its own, rows `ld` apart. row_of_mask counts rows of the whole mask
+// (B,H,T,T); key0 is the tile's first key.
+void dropout_tile(const AttentionDropout& dropout, int64_t positions, int64_t row_of_mask, int64_t key0, const ScoreTile& tile,
+                  Real* factors);
+
+}  // namespace rowan

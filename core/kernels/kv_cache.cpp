@@ -1,0 +1,70 @@
+#include "core/kernels/kv_cache.h"
+
+#include <algorithm>
+
+#include "core/kernels/attention_tiles.h"
+#include "core/parallel.h"
+
+namespace rowan {
+
+KvCache::KvCache(int64_t batch, const AttentionShape& shape, int64_t capacity)
+    : shape_(shape),
+      batch_(batch),
+      capacity_(capacity),
+      panels_((capacity + kPanel - 1) / kPanel),
+      value_width_(round_up_to_lane(shape.head_dim)) {
+  ROWAN_CHECK(batch >= 0 && capacity > 0, "[kv cache] batch ", batch, " and capacity ", capacity, " must be positive");
+  const int64_t heads = batch * shape.kv_heads;
+  keys_ = Tensor({heads, panels_, shape.head_dim, kPanel});
+  values_ = Tensor({heads, panels_ * kPanel, value_width_});
+}
+
+void KvCache::truncate(int64_t length) {
+  ROWAN_CHECK(length >= 0 && length <= length_, "[kv cache] cannot truncate to ", length, " positions: ", length_, " are stored");
+  length_ = length;
+}
+
+const Real* KvCache::key_panels(int64_t b, int64_t kv_head) const {
+  return keys_.data() + (b * shape_.kv_heads + kv_head) * panels_ * shape_.head_dim * kPanel;
+}
+
+const Real* KvCache::values(int64_t b, int64_t kv_head) const {
+  return values_.data() + (b * shape_.kv_heads + kv_head) * panels_ * kPanel * value_width_;
+}
+
+void KvCache::append(const Tensor& qkv, const RopeTable* rope) {
+  const int64_t count = qkv.shape()[1];
+  ROWAN_CHECK(qkv.shape()[0] == batch_ && qkv.shape().back() == shape_.qkv_width(), "[kv cache] qkv is ", qkv.shape(), " but (",
+              batch_, ", t, ", shape_.qkv_width(), ") is expected");
+  ROWAN_CHECK(count <= capacity_ - length_, "[kv cache] full: ", length_, " positions and ", count,
+              " new ones do not fit into its capacity of ", capacity_);
+  // Pieces end at panel borders: no two write to one panel.
+  const int64_t first_panel = length_ / kPanel, panels = (length_ + count + kPanel - 1) / kPanel - first_panel;
+  parallel_pieces(batch_ * panels, [&](int64_t piece) {
+    const int64_t panel = first_panel + piece % panels;
+    const int64_t begin = std::max(length_, panel * kPanel), end = std::min(length_ + count, (panel + 1) * kPanel);
+    append_block(qkv, piece / panels, begin, end, rope);
+  });
+  length_ += count;
+}
+
+void KvCache::append_block(const Tensor& qkv, int64_t b, int64_t begin, int64_t end, const RopeTable* rope) {
+  const int64_t width = shape_.qkv_width(), hd = shape_.head_dim, rows = end - begin, count = qkv.shape()[1];
+  Tensor rotated({rows, hd});
+  for (int64_t head = 0; head < shape_.kv_heads; ++head) {
+    const Real* k = qkv.data() + (b * count + begin - length_) * width + (shape_.heads + head) * hd;
+    const Real* v = k + shape_.kv_heads * hd;
+    Real* panel = const_cast<Real*>(key_panels(b, head)) + begin / kPanel * kPanel * hd;
+    Real* values_out = const_cast<Real*>(values(b, head)) + begin * value_width_;
+    if (rope != nullptr) {
+      copy_head(k, width, rows, hd, rotated.data(), hd);
+      rotate_rows(rotated.data(), hd, rows, *rope, begin - length_);
+      transpose_into_panel(rotated.data(), hd, rows, hd, panel, begin % kPanel);
+    } else {
+      transpose_into_panel(k, width, rows, hd, panel, begin % kPanel);
+    }
+    copy_head(v, width, rows, hd, values_out, value_width_);
+  }
+}
+
+}  // namespace rowan
