@@ -3,11 +3,12 @@
 // Every group's own lr is multiplied by factor(step). With w = warmup, r = min_ratio, and steps counted from 1:
 //   step <= w               step / w                                  (linear warm-up; the first step is not 0)
 //   constant                1
-//   cosine                  r + (1 - r) * (1 + cos(pi * p)) / 2       p = (step - w) / (end - w), held at 1 after end
+//   cosine                  r + (1 - r) * (1 + cos(pi * p)) / 2       p = (step - w) / (end - w), 1 after end
 //   linear                  r + (1 - r) * (1 - p)
 //   wsd                     1 until end - decay_steps, then linear from 1 to r over decay_steps (warm-up, stable, decay)
-// where end = decay_steps for cosine and linear (0: the run's steps), the run's steps for wsd.
-// Cosine: Loshchilov and Hutter, "SGDR", ICLR 2017. WSD: Hu et al., "MiniCPM", 2024.
+// where end = decay_steps for cosine and linear (0: the run's steps), the run's steps for wsd (there decay_steps 0: a tenth of
+// them). A warm-up that reaches past the end of the decay leaves r after it. Cosine: Loshchilov and Hutter, "SGDR", ICLR 2017. WSD:
+// Hu et al., "MiniCPM", 2024.
 #pragma once
 
 #include <cstdint>

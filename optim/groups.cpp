@@ -1,0 +1,132 @@
+#include "optim/groups.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "core/nearest.h"
+#include "optim/settings.h"
+
+namespace rowan {
+namespace {
+
+constexpr const char* kFallbackGlob = "*";
+
+bool matches(const std::string& glob, const std::string& name) {
+  return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+}
+
+[[noreturn]] void fail_unused(const std::string& glob, const std::vector<NamedParameter>& parameters,
+                              const std::vector<ParameterGroup>& groups, const std::vector<size_t>& group_of) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    names.push_back(parameters[i].name);
+    ROWAN_CHECK(!matches(glob, parameters[i].name), "[optim] group '", glob, "' takes no parameter: '", parameters[i].name,
+                "' and all else that it matches went to the earlier group '", groups[group_of[i]].params, "'");
+  }
+  const std::string near = nearest_name(glob, names);
+  std::string some;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 12); ++i) some += (i ? ", " : "") + names[i];
+  if (names.size() > 12) some += ", ...";
+  throw Error(join_text("[optim] group '", glob, "' matches no parameter; there are: ", some), ErrorKind::kUsage,
+              near.empty() ? "" : "did you mean '" + near + "'?");
+}
+
+std::string pad(std::string text, size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string kinds_of(const GroupReport& g) {
+  if (g.row_sparse == 0) return "dense";
+  return g.dense == 0 ? "row-sparse" : join_text(g.dense, " dense, ", g.row_sparse, " row-sparse");
+}
+
+}  // namespace
+
+OptimizerSet::OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<Optimizer> fallback,
+                           std::vector<NamedParameter> parameters)
+    : groups_(std::move(groups)), parameters_(std::move(parameters)) {
+  const size_t listed = groups_.size();
+  groups_.push_back({kFallbackGlob, std::move(fallback)});
+  std::vector<bool> used(listed, false);
+  for (const NamedParameter& p : parameters_) {
+    size_t g = 0;
+    while (g < listed && !matches(groups_[g].params, p.name)) ++g;
+    if (g < listed) used[g] = true;
+    group_of_.push_back(g);
+  }
+  for (size_t g = 0; g < listed; ++g)
+    if (!used[g]) fail_unused(groups_[g].params, parameters_, groups_, group_of_);
+  for (const ParameterGroup& g : groups_) g.optimizer->validate();
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    groups_[group_of_[i]].optimizer->prepare(parameters_[i].name, *parameters_[i].parameter);
+}
+
+GradNorm OptimizerSet::clip_and_step(double clip_norm, StepInfo info) {
+  const GradNorm norm = global_grad_norm(parameters_);
+  if (!norm.finite) return norm;
+  info.grad_scale *= norm.scale(clip_norm);
+  step(info);
+  return norm;
+}
+
+void OptimizerSet::step(const StepInfo& info) {
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    groups_[group_of_[i]].optimizer->step(parameters_[i].name, *parameters_[i].parameter, info);
+}
+
+void OptimizerSet::visit_state(StateVisitor& v) {
+  std::vector<Optimizer*> seen;  // two groups may share one optimizer, whose state is visited once
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    Optimizer* optimizer = groups_[g].optimizer.get();
+    if (std::find(seen.begin(), seen.end(), optimizer) != seen.end()) continue;
+    seen.push_back(optimizer);
+    const std::string text = write_settings(settings_of(*optimizer));
+    std::vector<uint8_t> bytes(text.begin(), text.end());
+    v("group-" + std::to_string(g) + "/settings", bytes);
+    if (v.loading()) read_settings(*optimizer, std::string(bytes.begin(), bytes.end()));
+    optimizer->visit_state(v);
+  }
+}
+
+std::vector<GroupReport> OptimizerSet::report() const {
+  std::vector<GroupReport> reports;
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    GroupReport r{groups_[g].params, groups_[g].optimizer->rule(), settings_line(settings_of(*groups_[g].optimizer))};
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (group_of_[i] != g) continue;
+      Parameter& p = *parameters_[i].parameter;
+      ++r.tensors;
+      r.elements += p.shape().size();
+      r.state_bytes += groups_[g].optimizer->state_bytes(parameters_[i].name);
+      ++(p.kind() == GradKind::kDense ? r.dense : r.row_sparse);
+      r.parameters.push_back(parameters_[i].name);
+    }
+    if (r.tensors > 0) reports.push_back(std::move(r));
+  }
+  return reports;
+}
+
+std::string OptimizerSet::report_text() const {
+  const std::vector<GroupReport> reports = report();
+  size_t widest = 6;
+  for (const GroupReport& r : reports) widest = std::max(widest, r.params.size());
+  std::string text = pad("params", widest) + "  rule         tensors    elements  state bytes  gradient\n";
+  const auto right = [](int64_t n, size_t width) {
+    const std::string digits = std::to_string(n);
+    return std::string(width > digits.size() ? width - digits.size() : 0, ' ') + digits;
+  };
+  for (const GroupReport& r : reports)
+    text += pad(r.params, widest) + "  " + pad(r.rule, 11) + right(r.tensors, 9) + right(r.elements, 12) +
+            right(r.state_bytes, 13) + "  " + kinds_of(r) + "\n  " + r.settings + "\n";
+  return text;
+}
+
+Optimizer& OptimizerSet::optimizer_of(const std::string& parameter) {
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    if (parameters_[i].name == parameter) return *groups_[group_of_[i]].optimizer;
+  fail("[optim] there is no parameter '", parameter, "'");
+}
+
+}  // namespace rowan
