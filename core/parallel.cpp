@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <exception>
 #include <fstream>
 #include <mutex>
@@ -126,9 +127,13 @@ Threads::~Threads() {
   Workers::current = previous_;
 }
 
-int Threads::count() const { return workers_->count(); }
+int Threads::count() const {
+  return workers_->count();
+}
 
-int current_threads() { return Threads::Workers::current ? Threads::Workers::current->count() : 1; }
+int current_threads() {
+  return Threads::Workers::current ? Threads::Workers::current->count() : 1;
+}
 
 void detail::run_pieces(int64_t pieces, PieceFunction function, void* context) {
   Threads::Workers* workers = Threads::Workers::current;
@@ -176,16 +181,15 @@ int physical_cores(const cpu_set_t& set) {
   return static_cast<int>(cores.size());
 }
 
-int cgroup_cores() {  // cgroup v2: "max 100000" or "<quota> <period>"
+int cgroup_cores() {  // cgroup v2: "max 100000" or "<quota> <period>", in microseconds
+  constexpr int kNoLimit = 1024;
   std::ifstream in("/sys/fs/cgroup/cpu.max");
   std::string quota;
-  double period = 0;
-  if (!(in >> quota >> period) || quota == "max" || period <= 0) return 1024;
-  try {
-    return std::max(1, static_cast<int>(std::stod(quota) / period));
-  } catch (const std::logic_error&) {
-    return 1024;  // not a number: a kernel we do not know sets no limit that we could obey
-  }
+  int64_t period = 0, allowed = 0;
+  if (!(in >> quota >> period) || period <= 0) return kNoLimit;
+  // "max" is no number, and a kernel that says something else sets no limit that we could obey.
+  if (std::from_chars(quota.data(), quota.data() + quota.size(), allowed).ec != std::errc{}) return kNoLimit;
+  return static_cast<int>(std::clamp<int64_t>(allowed / period, 1, kNoLimit));
 }
 
 }  // namespace
