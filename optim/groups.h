@@ -17,8 +17,6 @@
 
 namespace rowan {
 
-bool glob_matches(const std::string& glob, const std::string& name);
-
 struct ParameterGroup {
   std::string params;  // glob
   std::shared_ptr<Optimizer> optimizer;

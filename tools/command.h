@@ -10,7 +10,8 @@
 //
 // The callback runs when the whole command line has been accepted. It throws rowan::Error for what went wrong and ExitStatus to
 // end with a code of its own; main() prints errors and chooses exit codes, no command does. A command with subcommands calls
-// require_subcommand(1). Results go to stdout (std::cout, stdio or fmt), everything else to stderr.
+// require_subcommand(1). An option takes one value each time it is named; a vector collects those of a repeated one. Results go
+// to stdout (std::cout, stdio or fmt), everything else to stderr.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -36,11 +37,10 @@ inline std::map<std::string, AddCommand>& command_registry() {
 #define ROWAN_COMMAND(function) \
   [[maybe_unused]] static const bool registered_##function = ::rowan::tools::command_registry().emplace(#function, function).second
 
-// --set k=v, as often as wanted. It takes one value at a time, so that `--set a=1 CONFIG` leaves CONFIG alone.
+// --set k=v, as often as wanted.
 inline CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
   return command.add_option("--set", overrides, "Override a field of the config, e.g. --set train.steps=100 (repeatable)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->type_name("KEY=VALUE");
 }
 
 }  // namespace rowan::tools

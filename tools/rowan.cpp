@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <iostream>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "tools/command.h"
@@ -76,6 +78,31 @@ void print_version() {
     std::cout << library.name << " " << library.version << "\n";
 }
 
+// The arguments without the program's name, last one first, as CLI11 takes them. `--prompt=` becomes `--prompt` and an empty
+// value: CLI11 would take the following argument as the value.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> out;
+  bool options_end = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    options_end = options_end || argument == "--";
+    const bool empty_value = !options_end && argument.rfind("--", 0) == 0 && argument.find('=') == argument.size() - 1;
+    out.push_back(empty_value ? argument.substr(0, argument.size() - 1) : argument);
+    if (empty_value) out.emplace_back();
+  }
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+// An option takes exactly one value each time it is named. CLI11 lets an option that may be repeated swallow the arguments that
+// follow, and takes a value in brackets apart.
+void take_one_value_at_a_time(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->nonpositional()) option->allow_extra_args(false);
+  }
+  for (CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) take_one_value_at_a_time(*sub);
+}
+
 // Returns the exit code; throws what a command throws.
 int run(int argc, char** argv) {
   CLI::App app("Rowan trains small GPTs on CPUs, and updates only the embedding rows that a batch touched.", "rowan");
@@ -83,8 +110,9 @@ int run(int argc, char** argv) {
   app.add_flag("--version", version, "Print the versions of rowan and of the libraries it is linked with");
   app.require_subcommand(0, 1);  // at most one; that there is one is checked below, after --version
   for (const auto& entry : rowan::tools::command_registry()) entry.second(app);
+  take_one_value_at_a_time(app);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments(argc, argv));
   } catch (const CLI::Success& wanted) {  // --help
     app.exit(wanted, std::cout, std::cerr);
     return 0;

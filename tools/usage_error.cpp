@@ -78,8 +78,30 @@ bool looks_like_option(const std::string& argument) {
 Error leftover_argument(const Place& place, const std::vector<std::string>& rest) {
   const auto option = std::find_if(rest.begin(), rest.end(), looks_like_option);
   if (option != rest.end()) return unknown_option(place, *option);
-  if (!subcommand_names(*place.command).empty()) return unknown_subcommand(place, rest.front());
+  const bool takes_commands = place.command->get_parent() == nullptr || !subcommand_names(*place.command).empty();
+  if (takes_commands) return unknown_subcommand(place, rest.front());
   return Error("[" + place.name + "] unexpected argument '" + printable(rest.front()) + "'", ErrorKind::kUsage, help_hint(place));
+}
+
+// "Could not convert: --tokens = abc" says neither what was expected nor that it is the command line that is wrong.
+std::string wrong_value(const Place& place, const std::string& message) {
+  const std::string start = "Could not convert: ", separator = " = ";
+  const size_t equals = message.find(separator);
+  if (message.rfind(start, 0) != 0 || equals == std::string::npos) return message;
+  const std::string name = message.substr(start.size(), equals - start.size());
+  const CLI::Option* option = place.command->get_option_no_throw(name);
+  const std::string type = option == nullptr ? "" : option->get_type_name();
+  return name + " expects " + (type.empty() ? "another value" : type) + ", got '" + message.substr(equals + separator.size()) + "'";
+}
+
+// What CLI11 says, with its wording replaced where a user would not understand it.
+std::string describe(const Place& place, const CLI::ParseError& error) {
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return wrong_value(place, error.what());
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
+  const std::string message = error.what();  // "--tokens: 1 required INT missing"
+  const size_t colon = message.find(": ");
+  const bool missing = message.find("required") != std::string::npos && message.find("missing") != std::string::npos;
+  return missing && colon != std::string::npos ? message.substr(0, colon) + " expects a value, and none came" : message;
 }
 
 }  // namespace
@@ -97,7 +119,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (!rest.empty()) return leftover_argument(place, rest);
   const bool incomplete = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   if (incomplete && !subcommand_names(*place.command).empty()) return missing_command(app);
-  return Error("[" + place.name + "] " + printable(error.what()), ErrorKind::kUsage, help_hint(place));
+  return Error("[" + place.name + "] " + printable(describe(place, error)), ErrorKind::kUsage, help_hint(place));
 }
 
 }  // namespace rowan::tools
