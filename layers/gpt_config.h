@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/visit.h"
 
@@ -21,13 +23,20 @@ struct RopeConfig {
   }
 };
 
+// Why a shape makes no sense.
+struct GptConfigProblem {
+  std::vector<std::string> fields;  // as in visit(): "n_head", "rope.fraction"
+  std::string what;
+  std::string hint;
+};
+
 struct GptConfig {
   int64_t d_model = 128;
   int64_t n_layer = 4;
   int64_t n_head = 4;
-  int64_t n_kv_head = 0;    // 0: n_head
-  int64_t d_ff = 0;         // 0: 4*d_model; swiglu: 8/3*d_model rounded up to a multiple of 32
-  int64_t vocab_size = 0;   // 0: the tokenizer's
+  int64_t n_kv_head = 0;   // 0: n_head
+  int64_t d_ff = 0;        // 0: 4*d_model; swiglu: 8/3*d_model rounded up to a multiple of 32
+  int64_t vocab_size = 0;  // 0: the tokenizer's
   int64_t max_seq_len = 64;
   std::string positions = "learned";
   std::string norm = "layernorm";
@@ -36,7 +45,7 @@ struct GptConfig {
   bool bias = true;
   bool tied = true;
   double dropout = 0;
-  RopeConfig rope;          // [model.rope]
+  RopeConfig rope;  // [model.rope]
 
   void visit(FieldVisitor& v) {
     const Limits count = between(1, 1 << 24);
@@ -56,12 +65,17 @@ struct GptConfig {
     v("dropout", dropout, "probability of dropping embeddings, attention weights and residual branches", from_below(0, 1));
   }
 
-  // Fills in the zeros above (vocab_size must be known by now) and checks what one field alone can't: divisibility, even rotated
-  // width. Throws Error naming the fields.
+  // What one field alone can't tell: divisibility, an even rotated width, a size that can be counted. Empty when all is well;
+  // n_kv_head, d_ff and vocab_size may still be 0. Config readers add the places of the fields that it names.
+  std::optional<GptConfigProblem> find_problem() const;
+
+  // Fills in the zeros above (vocab_size must be known by now). Throws Error for what find_problem() finds.
   void resolve();
 
   int64_t kv_heads() const { return n_kv_head == 0 ? n_head : n_kv_head; }
   int64_t head_dim() const { return d_model / n_head; }
+  int64_t ff_width() const;       // d_ff, or what its 0 stands for
+  int64_t rotated_width() const;  // elements of each head that RoPE rotates: rope.fraction * head_dim(), to the nearest even number
 };
 
 }  // namespace rowan

@@ -12,16 +12,12 @@ namespace {
 
 constexpr const char* kFallbackGlob = "*";
 
-bool matches(const std::string& glob, const std::string& name) {
-  return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
-}
-
 [[noreturn]] void fail_unused(const std::string& glob, const std::vector<NamedParameter>& parameters,
                               const std::vector<ParameterGroup>& groups, const std::vector<size_t>& group_of) {
   std::vector<std::string> names;
   for (size_t i = 0; i < parameters.size(); ++i) {
     names.push_back(parameters[i].name);
-    ROWAN_CHECK(!matches(glob, parameters[i].name), "[optim] group '", glob, "' takes no parameter: '", parameters[i].name,
+    ROWAN_CHECK(!glob_matches(glob, parameters[i].name), "[optim] group '", glob, "' takes no parameter: '", parameters[i].name,
                 "' and all else that it matches went to the earlier group '", groups[group_of[i]].params, "'");
   }
   const std::string near = nearest_name(glob, names);
@@ -44,6 +40,10 @@ std::string kinds_of(const GroupReport& g) {
 
 }  // namespace
 
+bool glob_matches(const std::string& glob, const std::string& name) {
+  return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+}
+
 OptimizerSet::OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<Optimizer> fallback,
                            std::vector<NamedParameter> parameters)
     : groups_(std::move(groups)), parameters_(std::move(parameters)) {
@@ -52,7 +52,7 @@ OptimizerSet::OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<O
   std::vector<bool> used(listed, false);
   for (const NamedParameter& p : parameters_) {
     size_t g = 0;
-    while (g < listed && !matches(groups_[g].params, p.name)) ++g;
+    while (g < listed && !glob_matches(groups_[g].params, p.name)) ++g;
     if (g < listed) used[g] = true;
     group_of_.push_back(g);
   }

@@ -17,6 +17,8 @@
 
 namespace rowan {
 
+bool glob_matches(const std::string& glob, const std::string& name);
+
 struct ParameterGroup {
   std::string params;  // glob
   std::shared_ptr<Optimizer> optimizer;

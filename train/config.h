@@ -2,9 +2,13 @@
 //
 // Each struct's visit() is the one declaration of its fields: it serves reading, --set, explain, the resolved copy and the copy
 // in checkpoints. Field meanings stand in the help strings.
+//
+// All functions throw Error (kUsage): "[config] file:line:column: what was expected, what came", or "[config] --set key=value:
+// ...", with a hint where one key or value was likely meant.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,7 +36,7 @@ struct DataConfig {
     v("tokenizer", tokenizer, "char: one id per Unicode character of train; byte: 256 ids; or the path of a saved tokenizer");
     v("seq_len", seq_len, "tokens in a sequence (T)", between(1, 1 << 24));
     v("batch_size", batch_size, "sequences in a micro-batch (B)", between(1, 1 << 20));
-    v("order", order, "shuffled: every block once an epoch, order from the seed; random: any offset; sequential", 
+    v("order", order, "shuffled: every block once an epoch, order from the seed; random: any offset; sequential",
       one_of({"shuffled", "random", "sequential"}));
   }
 };
@@ -53,7 +57,8 @@ struct TrainConfig {
   void visit(FieldVisitor& v) {
     v("steps", steps, "optimizer steps", at_least(0));
     v("seed", seed, "seed of initialization, data order and dropout", at_least(0));
-    v("grad_accum", grad_accum, "micro-batches in a step; gradients are the token-weighted mean over all of them", between(1, 1 << 20));
+    v("grad_accum", grad_accum, "micro-batches in a step; gradients are the token-weighted mean over all of them",
+      between(1, 1 << 20));
     v("clip_norm", clip_norm, "largest global 2-norm of the gradient (0: no clipping)", at_least(0));
     v("threads", threads, "threads (0: the physical cores this process may use); results do not depend on it", between(0, 1024));
     v("eval_every", eval_every, "steps between evaluations (0: only at the end)", at_least(0));
@@ -78,11 +83,18 @@ struct CheckpointConfig {
   }
 };
 
-// [optim] and [[optim.group]]: the fields below, and those of the rule's own visit().
+// [optim] and [[optim.group]]: the fields below, and those of the rule's own visit(). A group has `params` besides. A group that
+// names no rule uses [optim]'s, and its values for what it does not set itself; one that names a rule starts from that rule's
+// defaults.
 struct OptimGroupConfig {
+  static constexpr const char* kParamsHelp =
+      "glob over parameter names, e.g. \"embed.*\"; the first group that matches takes a parameter";
+
   std::string params = "*";  // glob over parameter names
   std::string rule = "adamw";
   std::shared_ptr<Optimizer> optimizer;  // of that rule, with its fields set
+
+  void visit(FieldVisitor& v) { v("rule", rule, "the optimizer; its other fields depend on it", one_of(optimizer_rules())); }
 };
 
 struct Config {
@@ -93,7 +105,45 @@ struct Config {
   std::vector<OptimGroupConfig> groups;  // in the order of the file
   OptimGroupConfig optim;                // takes what no group matches
 
-  std::string name;  // the file's name without folder and ending
+  std::string name;  // names the run and its directory
+  // Where each field's value came from, by its full key ("model.d_model", "optim.group.0.lr"): "default", "[optim]",
+  // "<file>:<line>" or "command line".
+  std::map<std::string, std::string> origin;
+
+  void visit(FieldVisitor& v) { v("name", name, "names the run and its directory (the file's name without folder and ending)"); }
 };
+
+// Reads a config. `overrides` are those of --set: "train.steps=100", "optim.group.0.lr=1e-3" (or group[0]; the number after the
+// last group adds one). An override's text is typed by the field: strings need no quotes, lists are separated by commas; a value
+// in TOML's own quotes or brackets is read as TOML. Aliases of the field's common names are accepted in [model]. A copy that
+// resolved_toml() wrote is a config like any other. Calls validate().
+Config load_config(const std::string& path, const std::vector<std::string>& overrides = {});
+// The same from text; `name` stands for the file in messages, and gives the run's name when the text has none.
+Config parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides = {});
+
+// Checks what one field alone can't tell: sizes that don't fit each other, rules that can't serve a parameter. Files are not
+// looked at.
+void validate(const Config& config);
+
+// Every field with its value and, as a comment, where that came from. Reads back to the same config.
+std::string resolved_toml(const Config& config);
+
+struct ConfigChange {
+  std::string key;
+  std::string before;  // as TOML; "" when the config has no such field (another rule, fewer groups)
+  std::string after;
+  std::string note;  // what the change means for a run that goes on; "" when there is nothing to say
+};
+// Fields that differ, in the order of declaration. Where a value came from does not count.
+std::vector<ConfigChange> config_diff(const Config& before, const Config& after);
+
+// The changes with which a saved run may go on: steps, logging, evaluation, checkpoint policy, threads, and data paths (whose
+// content the caller must compare). Throws Error naming every other change and why it is refused.
+std::vector<ConfigChange> check_resume_changes(const Config& saved, const Config& wanted);
+
+// What `rowan config explain` prints: every field with type, limits, default, meaning and aliases. `key` is a field
+// ("model.d_model", or "d_model" when only one table has it), a table ("train.schedule"), "optim", "optim.<rule>",
+// "optim.<rule>.<field>", or "" for everything.
+std::string explain_config(const std::string& key);
 
 }  // namespace rowan

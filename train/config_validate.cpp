@@ -1,0 +1,115 @@
+// What one field alone can't tell. Every message names the fields, their values, and where those came from.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "optim/groups.h"
+#include "train/config.h"
+#include "train/config_document.h"
+#include "train/config_fields.h"
+
+namespace rowan {
+namespace {
+
+// "kjv.toml:4, command line: ", or "" for a config that was built by a program.
+std::string origins(const Config& config, const std::vector<std::string>& keys) {
+  std::string text;
+  for (const std::string& key : keys) {
+    const auto it = config.origin.find(key);
+    if (it == config.origin.end() || it->second == "default" || text.find(it->second) != std::string::npos) continue;
+    text += (text.empty() ? "" : ", ") + it->second;
+  }
+  return text.empty() ? text : text + ": ";
+}
+
+[[noreturn]] void fail_keys(const Config& config, const std::vector<std::string>& keys, const std::string& message,
+                            const std::string& hint = {}) {
+  throw Error("[config] " + origins(config, keys) + message, ErrorKind::kUsage, hint);
+}
+
+void check_name(const Config& config) {
+  const std::string& name = config.name;
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
+  const bool control = std::any_of(name.begin(), name.end(), is_control);
+  if (!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos && !control && is_utf8(name)) return;
+  fail_keys(config, {"name"}, "name must be usable as a directory's name: not empty, UTF-8, without '/' and control characters",
+            "set name = \"...\" at the top of the config");
+}
+
+void check_model(const Config& config) {
+  const auto problem = config.model.find_problem();
+  if (!problem) return;
+  std::vector<std::string> keys;
+  for (const std::string& field : problem->fields) keys.push_back("model." + field);
+  fail_keys(config, keys, "model: " + problem->what, problem->hint);
+}
+
+void check_lengths(const Config& config) {
+  const int64_t length = config.data.seq_len;
+  const int64_t positions = config.model.max_seq_len;
+  if (config.model.positions == "learned" && length > positions) {
+    fail_keys(
+        config, {"data.seq_len", "model.max_seq_len"},
+        fmt::format("data.seq_len = {} is longer than model.max_seq_len = {}: learned positions have one row for each position",
+                    length, positions),
+        fmt::format("set model.max_seq_len = {}", length));
+  }
+  constexpr int64_t kMaxTokens = int64_t{1} << 31;
+  if (length * config.data.batch_size >= kMaxTokens) {
+    fail_keys(config, {"data.seq_len", "data.batch_size"},
+              fmt::format("a micro-batch of data.batch_size = {} sequences of data.seq_len = {} tokens has 2^31 tokens or more",
+                          config.data.batch_size, length));
+  }
+}
+
+void check_validation(const Config& config) {
+  const bool builtin = !config.data.train.empty() && config.data.train[0].rfind("builtin:", 0) == 0;
+  if (builtin || !config.data.val.empty() || config.data.val_fraction > 0 || config.train.eval_every == 0) return;
+  fail_keys(config, {"train.eval_every", "data.val_fraction"},
+            fmt::format("train.eval_every = {} asks for evaluation, but data.val is empty and data.val_fraction is 0: nothing is "
+                        "left to evaluate on",
+                        config.train.eval_every));
+}
+
+void check_schedule(const Config& config) {
+  const Schedule& schedule = config.train.schedule;
+  const bool has_end = schedule.kind == "cosine" || schedule.kind == "linear";
+  if (!has_end || schedule.decay_steps == 0 || schedule.decay_steps > schedule.warmup) return;
+  fail_keys(
+      config, {"train.schedule.decay_steps", "train.schedule.warmup"},
+      fmt::format("train.schedule.decay_steps = {} is not after train.schedule.warmup = {}: the decay would end before it begins",
+                  schedule.decay_steps, schedule.warmup));
+}
+
+// The group that takes a parameter, as the optimizer set decides it: the first match, or [optim].
+std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter) {
+  for (size_t i = 0; i < config.groups.size(); ++i) {
+    if (glob_matches(config.groups[i].params, parameter)) return {&config.groups[i], fmt::format("optim.group.{}", i)};
+  }
+  return {&config.optim, "optim"};
+}
+
+void check_tied_table(const Config& config) {
+  const auto [group, path] = group_of(config, "embed.tokens.weight");
+  if (!config.model.tied || !group->optimizer || !group->optimizer->sparse_only()) return;
+  fail_keys(config, {path + ".rule", "model.tied"},
+            fmt::format("{}.rule = \"{}\" updates only rows that a batch touched, but model.tied = true makes embed.tokens.weight "
+                        "the LM head as well, "
+                        "and softmax gives every row a gradient",
+                        path, group->rule),
+            "set model.tied = false, or use another rule for embed.tokens.weight");
+}
+
+}  // namespace
+
+void validate(const Config& config) {
+  check_name(config);
+  check_model(config);
+  check_lengths(config);
+  check_validation(config);
+  check_schedule(config);
+  check_tied_table(config);
+}
+
+}  // namespace rowan
