@@ -17,19 +17,26 @@ uint64_t mix(uint64_t x) {  // SplitMix64's finalizer: spreads a small seed over
 
 }  // namespace
 
-std::array<uint32_t, 4> philox(const RandomKey& key, uint64_t block) {
-  const uint64_t k = mix(key.seed ^ mix((static_cast<uint64_t>(key.purpose) << 32) | key.site));
-  uint32_t k0 = static_cast<uint32_t>(k), k1 = static_cast<uint32_t>(k >> 32);
-  std::array<uint32_t, 4> c = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(key.step),
-                               static_cast<uint32_t>(key.step >> 32)};
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> c, std::array<uint32_t, 2> k) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t{0xD2511F53} * c[0], p1 = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1), static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1,
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k[0], static_cast<uint32_t>(p1), static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k[1],
          static_cast<uint32_t>(p0)};
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    k[0] += 0x9E3779B9u;
+    k[1] += 0xBB67AE85u;
   }
   return c;
+}
+
+std::array<uint32_t, 2> philox_key(const RandomKey& key) {
+  const uint64_t k = mix(key.seed ^ mix((static_cast<uint64_t>(key.purpose) << 32) | key.site));
+  return {static_cast<uint32_t>(k), static_cast<uint32_t>(k >> 32)};
+}
+
+std::array<uint32_t, 4> philox(const RandomKey& key, uint64_t block) {
+  return philox4x32({static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32), static_cast<uint32_t>(key.step),
+                     static_cast<uint32_t>(key.step >> 32)},
+                    philox_key(key));
 }
 
 uint64_t random_bits(const RandomKey& key, uint64_t position) {

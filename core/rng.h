@@ -22,6 +22,12 @@ struct RandomKey {
   uint64_t step = 0;
 };
 
+// The bare generator: ten rounds over a counter, for loops that draw many blocks and for tests against published values.
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
+
+// How a RandomKey enters it: the key from seed, purpose and site; the counter is (block, step), low words first.
+std::array<uint32_t, 2> philox_key(const RandomKey& key);
+
 // The block of four 32-bit numbers at `block`.
 std::array<uint32_t, 4> philox(const RandomKey& key, uint64_t block);
 
