@@ -8,44 +8,13 @@
 #include <cstring>
 
 #include "train/file.h"
+#include "train/temporary_file.h"
 
 namespace rowan {
 namespace {
 
 constexpr int kTries = 3;
 constexpr size_t kCompareBytes = size_t{1} << 20;
-
-// A temporary file in the folder of its final name; removed unless it was renamed.
-class TemporaryFile {
- public:
-  TemporaryFile(const std::string& final_path, FileSystem& files) : files_(files), file_(create(final_path, files)) {}
-  ~TemporaryFile() {
-    if (!renamed_) files_.unlink(path());  // when even that fails, the next start of a run removes it
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  File& file() { return file_; }
-  const std::string& path() const { return file_.path(); }
-  void set_renamed() { renamed_ = true; }
-
- private:
-  static File create(const std::string& final_path, FileSystem& files) {
-    const std::string stem =
-        join_path(parent_directory(final_path), std::string(kTemporaryPrefix) + std::to_string(getpid()) + "-");
-    for (int n = 0;; ++n) {
-      try {
-        return File::create(stem + std::to_string(n), files);
-      } catch (const FileError& e) {  // EEXIST: another thread's, or left by a dead process of the same number
-        if (e.code() != EEXIST || n == 10000) throw;
-      }
-    }
-  }
-
-  FileSystem& files_;
-  File file_;
-  bool renamed_ = false;
-};
 
 void reserve(File& file, std::span<const uint8_t> bytes, FileSystem& files) {
   if (bytes.empty()) return;
@@ -102,12 +71,7 @@ void publish_once(const std::string& path, std::span<const uint8_t> bytes, IfExi
   temporary.file().sync();
   temporary.file().close();
   compare(temporary.path(), bytes, files);
-  if (if_exists == IfExists::kRefuse) {
-    rename_without_replacing(temporary.path(), path, files);
-  } else if (files.rename(temporary.path(), path) != 0) {
-    fail_file("rename '" + temporary.path() + "' to", path, errno);
-  }
-  temporary.set_renamed();
+  temporary.rename(if_exists);
 }
 
 }  // namespace
