@@ -4,7 +4,8 @@
 
 #include "core/error.h"
 #include "train/builtin_data.h"
-#include "train/input_file.h"
+#include "train/file.h"
+#include "train/text_file.h"
 #include "train/token_file.h"
 #include "train/tokenizer_byte.h"
 #include "train/tokenizer_char.h"
@@ -96,8 +97,10 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& kind_or_path,
   if (kind_or_path == "byte") return std::make_shared<ByteTokenizer>();
   if (kind_or_path == "char") return char_tokenizer_of(texts);
   constexpr int64_t kLargest = 64 << 20;
+  ROWAN_CHECK(file_exists(kind_or_path), "[data] expected tokenizer \"char\", \"byte\" or the path of a saved tokenizer, got \"",
+              kind_or_path, "\", and there is no such file");
   if (is_token_file(kind_or_path)) return TokenFile(kind_or_path).tokenizer();
-  return Tokenizer::deserialize(read_small_file(kind_or_path, kLargest), "'" + kind_or_path + "'");
+  return Tokenizer::deserialize(read_text(kind_or_path, kLargest), "'" + kind_or_path + "'");
 }
 
 std::shared_ptr<const Examples> open_split(const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "train/input_file.h"
+#include "train/file.h"
 #include "train/tokenizer.h"
 #include "train/tokens.h"
 
@@ -41,6 +41,10 @@ struct TokenFileHeader {
 };
 static_assert(sizeof(TokenFileHeader) == 128);
 
+inline constexpr char kTokenFileMagic[8] = {'R', 'O', 'W', 'A', 'N', 'T', 'O', 'K'};
+inline constexpr uint32_t kTokenFileVersion = 1;
+uint64_t hash_header(const TokenFileHeader& header);  // what header_hash must be
+
 bool is_token_file(const std::string& path);  // by its first bytes
 
 class TokenFile : public Tokens {
@@ -60,7 +64,8 @@ class TokenFile : public Tokens {
   void check_header() const;
   void check_chunk(int64_t chunk) const;
 
-  InputFile file_;
+  File file_;
+  int64_t file_bytes_;
   TokenFileHeader header_{};
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::vector<uint64_t> chunks_;
