@@ -5,35 +5,27 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "core/error.h"
+#include "optim/settings.h"
 #include "train/config_document.h"
 #include "train/config_fields.h"
 #include "train/config_reader.h"
+#include "train/input_file.h"
 
 namespace rowan {
 namespace {
 
 using Kind = ConfigNode::Kind;
 
-// More than any config holds; parse_toml refuses what is longer than it accepts. Keeps a wrong path (/dev/zero, a corpus) cheap.
-constexpr std::streamsize kReadLimit = (std::streamsize{1} << 20) + 1;
-
+// What can't be read as a config is a wrong argument, whatever the reason.
 std::string read_config_file(const std::string& path) {
-  std::error_code ignored;  // what can't be asked about can't be opened either, and that is reported
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error("[config] " + escape_controls(path) + " is a directory; expected a config file", ErrorKind::kUsage);
+  try {
+    return read_small_file(path, kMaxConfigBytes);
+  } catch (const Error& e) {
+    throw Error(fmt::format("[config] {}", escape_controls(e.what())), ErrorKind::kUsage, e.hint());
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error("[config] cannot open the config file " + escape_controls(path), ErrorKind::kUsage);
-  std::string text(static_cast<size_t>(kReadLimit), '\0');
-  file.read(text.data(), kReadLimit);
-  if (file.bad()) throw Error("[config] cannot read the config file " + escape_controls(path), ErrorKind::kUsage);
-  text.resize(static_cast<size_t>(file.gcount()));
-  return text;
 }
 
 // The table at a path such as "train.schedule"; nullptr when the text has none. Throws when something else stands there.
@@ -63,39 +55,19 @@ std::vector<std::string> child_tables(const std::string& path, const std::vector
   return children;
 }
 
+// Fields of a config that says nothing, for hints.
+std::vector<ConfigField> default_fields() {
+  Config config;
+  config.optim.optimizer = make_optimizer(config.optim.rule);
+  return config_fields(config);
+}
+
 struct RuleReader {
   ConfigSources& sources;
   const std::vector<ConfigField>& known;  // fields outside [optim], for hints
 
   void read(OptimGroupConfig& group, const std::string& path, const ConfigNode* table, const OptimGroupConfig* base) const;
   void check(const OptimGroupConfig& group, const std::string& path, const ConfigNode* table) const;
-};
-
-// A rule that tells another's fields by name and copies their values.
-struct CopySettings final : FieldVisitor {
-  using Values = std::vector<std::pair<std::string, std::string>>;
-
-  struct Save final : FieldVisitor {
-    void operator()(const char* name, double& v, const char*, const Limits&) override { reals[name] = v; }
-    void operator()(const char* name, int64_t& v, const char*, const Limits&) override { integers[name] = v; }
-    void operator()(const char* name, bool& v, const char*) override { booleans[name] = v; }
-    void operator()(const char* name, std::string& v, const char*, const Limits&) override { texts[name] = v; }
-    void operator()(const char* name, std::vector<std::string>& v, const char*) override { lists[name] = v; }
-    std::map<std::string, double> reals;
-    std::map<std::string, int64_t> integers;
-    std::map<std::string, bool> booleans;
-    std::map<std::string, std::string> texts;
-    std::map<std::string, std::vector<std::string>> lists;
-  };
-
-  explicit CopySettings(Optimizer& from) { from.visit(saved); }
-  void operator()(const char* name, double& v, const char*, const Limits&) override { v = saved.reals.at(name); }
-  void operator()(const char* name, int64_t& v, const char*, const Limits&) override { v = saved.integers.at(name); }
-  void operator()(const char* name, bool& v, const char*) override { v = saved.booleans.at(name); }
-  void operator()(const char* name, std::string& v, const char*, const Limits&) override { v = saved.texts.at(name); }
-  void operator()(const char* name, std::vector<std::string>& v, const char*) override { v = saved.lists.at(name); }
-
-  Save saved;
 };
 
 // `base` is [optim] for a group: what a group without a rule of its own goes by.
@@ -114,14 +86,12 @@ void RuleReader::read(OptimGroupConfig& group, const std::string& path, const Co
   if (inherits) group.rule = base->rule;
   group.visit(reader);
   group.optimizer = make_optimizer(group.rule);
-  if (inherits) {
-    CopySettings copy(*base->optimizer);
-    group.optimizer->visit(copy);
-  }
+  if (inherits) read_settings(*group.optimizer, write_settings(settings_of(*base->optimizer)));
   group.optimizer->visit(reader);
 
   std::vector<ConfigField> fields = known;
-  const ConfigSection section{path, "", [&group](FieldVisitor& v) {
+  const ConfigSection section{path, "", [&](FieldVisitor& v) {
+                                if (base != nullptr) v("params", group.params, OptimGroupConfig::kParamsHelp);
                                 group.visit(v);
                                 group.optimizer->visit(v);
                               }};
@@ -196,16 +166,17 @@ Config parse_config(const std::string& text, const std::string& name, const std:
   Config config;
   config.name = std::filesystem::path(name).stem().string();
   std::vector<ConfigSection> sections = config_sections(config);
-  std::vector<ConfigField> known;
+  std::vector<ConfigField> outside_optim;
   for (const ConfigSection& section : sections) {
-    for (ConfigField& field : section_fields(section)) known.push_back(std::move(field));
+    for (ConfigField& field : section_fields(section)) outside_optim.push_back(std::move(field));
   }
+  const std::vector<ConfigField> known = default_fields();
   for (const ConfigSection& section : sections) {
     SectionReader reader(sources, section.path, find_table(root, section.path, name), child_tables(section.path, sections));
     section.visit(reader);
     reader.finish(known);
   }
-  read_optim(root, sources, known, config);
+  read_optim(root, sources, outside_optim, config);
   check_overrides_used(sources, config);
   config.origin = std::move(sources.origin);
   validate(config);

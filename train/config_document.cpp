@@ -6,15 +6,14 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "train/utf8.h"
 
 namespace rowan {
 namespace {
 
-// A config is a page of text. The limits keep parse time and stack use small whatever the text is.
-constexpr size_t kMaxBytes = size_t{1} << 20;
 constexpr int kMaxKeyParts = 16;  // of one dotted key or table header
 
-[[noreturn]] void fail_place(const std::string& name, TextPlace place, const std::string& message, const std::string& hint = {}) {
+[[noreturn]] void fail_place(const std::string& name, ConfigPlace place, const std::string& message, const std::string& hint = {}) {
   throw Error(fmt::format("[config] {}:{}:{}: {}", escape_controls(name), place.line, place.column, message), ErrorKind::kUsage,
               hint);
 }
@@ -88,7 +87,7 @@ class KeyDepthCheck {
   int dots_ = 0;
 };
 
-TextPlace place_of(const toml::source_region& source) {
+ConfigPlace place_of(const toml::source_region& source) {
   return {static_cast<int64_t>(source.begin.line), static_cast<int64_t>(source.begin.column)};
 }
 
@@ -159,7 +158,9 @@ const ConfigMember* ConfigNode::find(std::string_view key) const {
 }
 
 ConfigNode parse_toml(std::string_view text, const std::string& name) {
-  if (text.size() > kMaxBytes) fail_place(name, {1, 1}, fmt::format("a config has at most {} bytes", kMaxBytes));
+  if (static_cast<int64_t>(text.size()) > kMaxConfigBytes) {
+    fail_place(name, {1, 1}, fmt::format("a config has at most {} bytes, got {}", kMaxConfigBytes, text.size()));
+  }
   KeyDepthCheck(text, name).run();
   try {
     const toml::table table = toml::parse(text, std::string_view(name));
@@ -208,24 +209,10 @@ std::string toml_quote(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const size_t length = lead < 0x80                   ? 1
-                          : lead >= 0xC2 && lead < 0xE0 ? 2
-                          : lead >= 0xE0 && lead < 0xF0 ? 3
-                          : lead >= 0xF0 && lead < 0xF5 ? 4
-                                                        : 0;
-    if (length == 0 || i + length > text.size()) return false;
-    uint32_t code = length == 1 ? lead : lead & (0xFFU >> (length + 1));
-    for (size_t k = 1; k < length; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0) != 0x80) return false;
-      code = code << 6 | (next & 0x3FU);
-    }
-    const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    if (overlong || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return false;
-    i += length;
+  while (!text.empty()) {
+    const Utf8Char next = read_utf8(text);
+    if (next.status != Utf8Char::Status::kOk) return false;
+    text.remove_prefix(static_cast<size_t>(next.length));
   }
   return true;
 }

@@ -9,7 +9,10 @@
 
 namespace rowan {
 
-struct TextPlace {
+// A config is a page of text; the limit keeps parsing quick whatever the file is.
+inline constexpr int64_t kMaxConfigBytes = int64_t{1} << 20;
+
+struct ConfigPlace {
   int64_t line = 0;    // from 1
   int64_t column = 0;  // from 1, in characters
 };
@@ -20,7 +23,7 @@ struct ConfigNode {
   enum class Kind { kTable, kArray, kString, kInteger, kReal, kBool, kDate };
 
   Kind kind = Kind::kTable;
-  TextPlace place;
+  ConfigPlace place;
   std::string text;                   // kString
   int64_t integer = 0;                // kInteger
   double real = 0;                    // kReal
@@ -33,12 +36,12 @@ struct ConfigNode {
 
 struct ConfigMember {
   std::string key;
-  TextPlace place;  // of the key
+  ConfigPlace place;  // of the key
   ConfigNode value;
 };
 
 // Parses a whole document. `name` stands for it in messages. Throws Error (kUsage) "[config] name:line:column: ..." for what is
-// not TOML 1.0, not UTF-8, longer than 1 MiB, or nested deeper than a config can be.
+// not TOML 1.0, not UTF-8, longer than kMaxConfigBytes, or nested deeper than a config can be.
 ConfigNode parse_toml(std::string_view text, const std::string& name);
 
 // Parses one value, e.g. ["a", "b"] or "line\n". Throws as parse_toml does.

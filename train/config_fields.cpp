@@ -225,21 +225,26 @@ std::string hint_for_unknown(const std::string& path, const std::string& name, c
   for (const Synonym& foreign : kForeignNames) {
     if (name == foreign.name) return fmt::format("here it is called {}", foreign.field);
   }
-  std::vector<std::string> here;
-  std::vector<std::string> all;
+  const std::string prefix = path.empty() ? "" : path + ".";
+  std::vector<std::string> here;    // fields and tables of this table
+  std::vector<std::string> leaves;  // of all fields
   for (const ConfigField& field : known) {
-    if (key_path(field.key) == path) {
-      here.push_back(key_leaf(field.key));
-      for (const std::string& alias : field_aliases(field.key)) here.push_back(alias);
-    } else if (key_leaf(field.key) == name) {
-      return fmt::format("{} stands in [{}]", name, key_path(field.key));
-    }
-    all.push_back(field.key);
+    leaves.push_back(key_leaf(field.key));
+    if (leaves.back() == name) return fmt::format("{} stands in [{}]", name, key_path(field.key));
+    if (field.key.rfind(prefix, 0) == 0)
+      here.push_back(field.key.substr(prefix.size(), field.key.find('.', prefix.size()) - prefix.size()));
+    if (key_path(field.key) != path) continue;
+    for (const std::string& alias : field_aliases(field.key)) here.push_back(alias);
+  }
+  if (std::find(here.begin(), here.end(), name) != here.end()) {
+    return fmt::format("{0} is a table; rowan config explain {0} lists its keys", join_key(path, name));
   }
   if (const std::string near = nearest_name(name, here); !near.empty())
     return fmt::format("did you mean {}?", join_key(path, near));
-  if (const std::string near = nearest_name(join_key(path, name), all); !near.empty()) return fmt::format("did you mean {}?", near);
-  return "";
+  const std::string near = nearest_name(name, leaves);
+  const auto is_near = [&](const ConfigField& field) { return key_leaf(field.key) == near; };
+  const auto field = std::find_if(known.begin(), known.end(), is_near);
+  return near.empty() || field == known.end() ? "" : fmt::format("did you mean {}?", field->key);
 }
 
 }  // namespace rowan

@@ -97,7 +97,7 @@ void fail_config(const std::string& where, const std::string& message, const std
   throw Error(fmt::format("[config] {}{}{}", where, where.empty() ? "" : " ", message), ErrorKind::kUsage, hint);
 }
 
-std::string place_text(const std::string& file, TextPlace place) {
+std::string place_text(const std::string& file, ConfigPlace place) {
   return fmt::format("{}:{}:{}", escape_controls(file), place.line, place.column);
 }
 

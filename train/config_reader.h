@@ -31,7 +31,7 @@ struct ConfigSources {
 };
 
 [[noreturn]] void fail_config(const std::string& where, const std::string& message, const std::string& hint = {});
-std::string place_text(const std::string& file, TextPlace place);  // "file:line:column"
+std::string place_text(const std::string& file, ConfigPlace place);  // "file:line:column"
 
 // Reads one table: visit a struct with it, then call finish().
 class SectionReader final : public FieldVisitor {

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "optim/groups.h"
+#include "train/builtin_data.h"
 #include "train/config.h"
 #include "train/config_document.h"
 #include "train/config_fields.h"
@@ -63,8 +64,23 @@ void check_lengths(const Config& config) {
   }
 }
 
+// Built-in data brings its own tokenizer, length and validation.
+void check_builtin(const Config& config) {
+  const std::vector<std::string>& train = config.data.train;
+  if (std::none_of(train.begin(), train.end(), is_builtin)) return;
+  if (train.size() > 1 || !config.data.val.empty()) {
+    fail_keys(config, {"data.train", "data.val"},
+              "built-in data stands alone: data.train names it and nothing else, and data.val is \"\"");
+  }
+  try {
+    make_builtin(train[0], config.data.seq_len);
+  } catch (const Error& e) {
+    fail_keys(config, {"data.train", "data.seq_len"}, e.what(), e.hint());
+  }
+}
+
 void check_validation(const Config& config) {
-  const bool builtin = !config.data.train.empty() && config.data.train[0].rfind("builtin:", 0) == 0;
+  const bool builtin = !config.data.train.empty() && is_builtin(config.data.train[0]);
   if (builtin || !config.data.val.empty() || config.data.val_fraction > 0 || config.train.eval_every == 0) return;
   fail_keys(config, {"train.eval_every", "data.val_fraction"},
             fmt::format("train.eval_every = {} asks for evaluation, but data.val is empty and data.val_fraction is 0: nothing is "
@@ -107,6 +123,7 @@ void validate(const Config& config) {
   check_name(config);
   check_model(config);
   check_lengths(config);
+  check_builtin(config);
   check_validation(config);
   check_schedule(config);
   check_tied_table(config);
