@@ -12,7 +12,7 @@
 #include "train/config_document.h"
 #include "train/config_fields.h"
 #include "train/config_reader.h"
-#include "train/input_file.h"
+#include "train/file.h"
 
 namespace rowan {
 namespace {
@@ -22,7 +22,7 @@ using Kind = ConfigNode::Kind;
 // What can't be read as a config is a wrong argument, whatever the reason.
 std::string read_config_file(const std::string& path) {
   try {
-    return read_small_file(path, kMaxConfigBytes);
+    return read_text(path, kMaxConfigBytes);
   } catch (const Error& e) {
     throw Error(fmt::format("[config] {}", escape_controls(e.what())), ErrorKind::kUsage, e.hint());
   }
