@@ -24,7 +24,7 @@ std::string read_config_file(const std::string& path) {
   try {
     return read_text(path, kMaxConfigBytes);
   } catch (const Error& e) {
-    throw Error(fmt::format("[config] {}", escape_controls(e.what())), ErrorKind::kUsage, e.hint());
+    throw Error(fmt::format("[config] {}", escape_controls(message_of(e))), ErrorKind::kUsage, e.hint());
   }
 }
 
@@ -105,7 +105,7 @@ void RuleReader::check(const OptimGroupConfig& group, const std::string& path, c
     group.optimizer->validate();
   } catch (const Error& e) {
     const std::string where = table != nullptr ? place_text(sources.file, table->place) + ": " : "";
-    fail_config(where + path + ":", e.what(), e.hint());
+    fail_config(where + path + ":", message_of(e), e.hint());
   }
 }
 

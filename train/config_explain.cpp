@@ -49,7 +49,9 @@ std::vector<ConfigField> rule_fields(const std::string& rule) {
 }
 
 std::string rule_text(const std::string& rule) {
-  return section_text(fmt::format("[optim] rule = \"{}\"", rule), "", rule_fields(rule));
+  const char* note =
+      make_optimizer(rule)->sparse_only() ? "only for row-sparse parameters: an embedding that is not tied, learned positions" : "";
+  return section_text(fmt::format("[optim] rule = \"{}\"", rule), note, rule_fields(rule));
 }
 
 std::vector<ConfigField> group_fields() {

@@ -97,6 +97,12 @@ void fail_config(const std::string& where, const std::string& message, const std
   throw Error(fmt::format("[config] {}{}{}", where, where.empty() ? "" : " ", message), ErrorKind::kUsage, hint);
 }
 
+std::string message_of(const Error& error) {
+  const std::string what = error.what();
+  const size_t end = what.find("] ");
+  return what.rfind("[", 0) == 0 && end != std::string::npos ? what.substr(end + 2) : what;
+}
+
 std::string place_text(const std::string& file, ConfigPlace place) {
   return fmt::format("{}:{}:{}", escape_controls(file), place.line, place.column);
 }

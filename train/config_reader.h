@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "core/visit.h"
 #include "train/config_document.h"
 #include "train/config_fields.h"
@@ -31,6 +32,8 @@ struct ConfigSources {
 };
 
 [[noreturn]] void fail_config(const std::string& where, const std::string& message, const std::string& hint = {});
+// What an error of another part says, without the "[part] " before it.
+std::string message_of(const Error& error);
 std::string place_text(const std::string& file, ConfigPlace place);  // "file:line:column"
 
 // Reads one table: visit a struct with it, then call finish().

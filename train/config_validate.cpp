@@ -9,6 +9,7 @@
 #include "train/config.h"
 #include "train/config_document.h"
 #include "train/config_fields.h"
+#include "train/config_reader.h"
 
 namespace rowan {
 namespace {
@@ -75,7 +76,7 @@ void check_builtin(const Config& config) {
   try {
     make_builtin(train[0], config.data.seq_len);
   } catch (const Error& e) {
-    fail_keys(config, {"data.train", "data.seq_len"}, e.what(), e.hint());
+    fail_keys(config, {"data.train", "data.seq_len"}, message_of(e), e.hint());
   }
 }
 
