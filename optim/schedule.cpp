@@ -23,7 +23,7 @@ double Schedule::factor(int64_t step, int64_t total_steps) const {
   if (kind == "constant") return 1;
   if (kind == "wsd") {
     const int64_t length = decay_steps > 0 ? decay_steps : std::max<int64_t>(1, total_steps / 10);
-    return 1 + (min_ratio - 1) * progress(step, std::max(warmup, total_steps - length), total_steps);
+    return min_ratio + (1 - min_ratio) * (1 - progress(step, std::max(warmup, total_steps - length), total_steps));
   }
   const double p = progress(step, warmup, decay_steps > 0 ? decay_steps : total_steps);
   if (kind == "linear") return min_ratio + (1 - min_ratio) * (1 - p);
