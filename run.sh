@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 tools/install_packages.sh build text
 ROWAN_CMAKE_ARGS=-DROWAN_TESTS=OFF tools/build.sh release
-tools/fetch_kjv.sh data/kjv.txt
+tools/fetch_kjv.sh runs/data/kjv.txt
 
 run=runs/kjv_char
 for ((n = 2; ; ++n)); do # an earlier run is left alone

@@ -9,7 +9,7 @@ declare -A sets=(
            libfmt-dev nlohmann-json3-dev libxxhash-dev"
   [text]="bible-kjv"
   [test]="libgtest-dev libgmock-dev python3"
-  [ci]="git clang-14 clang-format-14 clang-tidy-14"
+  [ci]="git clang-14 clang-format-14 clang-tidy-14 shellcheck"
 )
 
 wanted=()
