@@ -65,7 +65,8 @@ Error unknown_subcommand(const Place& place, const std::string& given) {
 
 Error unknown_option(const Place& place, const std::string& given) {
   const std::string name = given.substr(0, given.find('='));
-  const std::string near = nearest_name(name, option_names(*place.command));
+  // One letter is as near to every other.
+  const std::string near = name.size() > 2 ? nearest_name(name, option_names(*place.command)) : "";
   return Error("[" + place.name + "] there is no option '" + printable(name) + "'", ErrorKind::kUsage,
                near.empty() ? help_hint(place) : "did you mean '" + near + "'?");
 }

@@ -40,16 +40,82 @@ TEST(CommandLine, version_names_the_linked_libraries) {
                                        "OpenBLAS [0-9.]+[^\n]*\noneDNN [0-9.]+\nHDF5 [0-9.]+\ntoml\\+\\+ [0-9.]+\n"));
 }
 
+// The names under "Subcommands:" of a help text.
+std::vector<std::string> commands_in(const std::string& help) {
+  std::vector<std::string> names;
+  std::istringstream lines(help.substr(std::min(help.size(), help.find("Subcommands:\n"))));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() > 2 && line.rfind("  ", 0) == 0 && line[2] != ' ') names.push_back(line.substr(2, line.find(' ', 2) - 2));
+  }
+  return names;
+}
+
+void expect_help(std::vector<std::string> command) {
+  std::string name = "rowan";
+  for (const std::string& part : command) name += " " + part;
+  std::vector<std::string> arguments = command;
+  arguments.push_back("--help");
+  const CommandResult result = rowan(arguments);
+  EXPECT_EQ(result.exit_code, 0) << name << result.err;
+  EXPECT_EQ(result.err, "") << name;
+  EXPECT_THAT(result.out, HasSubstr("Usage: " + name + " ")) << name;
+  for (const std::string& sub : commands_in(result.out)) {
+    std::vector<std::string> inner = command;
+    inner.push_back(sub);
+    expect_help(inner);
+  }
+}
+
+TEST(CommandLine, help_lists_every_command_and_each_has_a_help_of_its_own) {
+  EXPECT_THAT(commands_in(rowan({"--help"}).out), ::testing::IsSupersetOf({"config", "prepare"}));
+  EXPECT_THAT(commands_in(rowan({"config", "--help"}).out), ::testing::ElementsAre("explain", "resolve", "diff"));
+  expect_help({});
+}
+
 TEST(CommandLine, no_command_is_an_error_that_lists_them) {
   expect_usage_error(rowan({}), "expected a command", "rowan --help");
 }
 
 TEST(CommandLine, a_misspelt_command_is_answered_by_the_nearest) {
+  expect_usage_error(rowan({"confgi"}), "[rowan] there is no command 'confgi'", "did you mean 'rowan config'?");
+  expect_usage_error(rowan({"config", "exlpain"}), "[rowan config] there is no command 'exlpain'",
+                     "did you mean 'rowan config explain'?");
   expect_usage_error(rowan({"xyzzyxyzzy"}), "there is no command 'xyzzyxyzzy'", "see 'rowan --help'");
 }
 
 TEST(CommandLine, a_misspelt_option_is_answered_by_the_nearest) {
+  expect_usage_error(rowan({"config", "resolve", "x.toml", "--ste", "a=b"}), "[rowan config resolve] there is no option '--ste'",
+                     "did you mean '--set'?");
+  // What is missing besides is not the likeliest cause.
+  expect_usage_error(rowan({"prepare", "--overwite=1"}), "[rowan prepare] there is no option '--overwite'", "'--overwrite'");
+  expect_usage_error(rowan({"config", "explain", "-q"}), "there is no option '-q'", "see 'rowan config explain --help'");
   expect_usage_error(rowan({"--verison"}), "[rowan] there is no option '--verison'", "did you mean '--version'?");
+}
+
+TEST(CommandLine, what_is_missing_is_named) {
+  expect_usage_error(rowan({"config"}), "[rowan config] expected a command; commands: explain, resolve, diff",
+                     "rowan config --help");
+  expect_usage_error(rowan({"config", "resolve"}), "[rowan config resolve] config is required", "rowan config resolve --help");
+  expect_usage_error(rowan({"config", "resolve", "x", "--set"}), "--set expects a value, and none came", "--help");
+}
+
+TEST(CommandLine, an_argument_too_many_is_named) {
+  expect_usage_error(rowan({"config", "explain", "a", "extra"}), "[rowan config explain] unexpected argument 'extra'", "--help");
+  expect_usage_error(rowan({"config", "explain", "model", "config"}), "unexpected argument 'config'", "--help");
+}
+
+TEST(CommandLine, an_option_takes_one_value_and_leaves_the_rest_alone) {
+  const std::string smoke = ROWAN_SOURCE_DIR "/configs/smoke.toml";
+  const CommandResult two = rowan({"config", "resolve", "--set", "train.steps=7", "--set", "train.seed=8", smoke});
+  EXPECT_EQ(two.exit_code, 0) << two.err;
+  EXPECT_THAT(two.out, HasSubstr("\nsteps = 7 "));
+  EXPECT_THAT(two.out, HasSubstr("\nseed = 8 "));
+  // An empty value stays one; the next argument is not taken for it. A value in brackets is not taken apart.
+  for (const std::string value : {"", "[a,b]"}) {
+    const CommandResult result = rowan({"config", "resolve", "--set=" + value, smoke});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, StartsWith("rowan: error: [config] --set " + value + ": expected key=value"));
+  }
 }
 
 TEST(CommandLine, control_characters_of_an_argument_do_not_reach_the_terminal) {
