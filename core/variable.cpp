@@ -110,8 +110,9 @@ Tensor& InputGrads::dense(size_t i) {
 void InputGrads::add(size_t i, const Tensor& t) {
   Variable::Node& node = *inputs_[i].node_;
   ROWAN_CHECK(t.size() == node.value.size(), "[variable] gradient of shape ", t.shape(), " for a value of shape ", node.value.shape());
+  // A leaf's gradient is scaled and read by the optimizer in place: it must not share a buffer that another input was given.
   if (node.grad.empty())
-    node.grad = t.reshape(node.value.shape());
+    node.grad = (node.is_leaf && t.shared() ? t.clone() : t).reshape(node.value.shape());
   else
     add_in_place(dense(i), t);
 }

@@ -32,6 +32,13 @@ TEST(Add, inputs_do_not_share_a_gradient) {
   expect_close(b.grad(), std::vector<double>{1, 1, 1}, 0, "b after a write to a");
 }
 
+TEST(Add, two_leaves_do_not_share_a_gradient) {
+  Variable a = Variable::leaf(Tensor::full({3}, 1)), b = Variable::leaf(Tensor::full({3}, 1));
+  backward(dot(add(a, b), Tensor::full({3}, 1)));
+  a.grad().fill(7);
+  expect_close(b.grad(), std::vector<double>{1, 1, 1}, 0);
+}
+
 TEST(Add, shapes_that_differ_are_an_error_that_names_both) {
   try {
     add(Variable(Tensor({2, 3})), Variable(Tensor({3, 2})));
