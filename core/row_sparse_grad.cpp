@@ -124,17 +124,23 @@ std::span<const Real> RowSparseGrad::row(int64_t k) const { return sums_.row(k);
 
 void RowSparseGrad::scale(Real factor) {
   ROWAN_ASSERT(coalesced());
-  for (Real& x : sums_.values()) x *= factor;
+  Real* x = sums_.data();
+  parallel_ranges(sums_.size(), 1 << 15, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) x[i] *= factor;
+  });
 }
 
 void RowSparseGrad::add_to(Tensor& dense) const {
   ROWAN_ASSERT(coalesced());
   ROWAN_CHECK(dense.shape() == (Shape{rows_, width_}), "[row_sparse_grad] add to a tensor of shape ", dense.shape());
-  for (size_t k = 0; k < ids_.size(); ++k) {
-    std::span<Real> out = dense.row(ids_[k]);
-    std::span<const Real> in = row(static_cast<int64_t>(k));
-    for (size_t j = 0; j < in.size(); ++j) out[j] += in[j];
-  }
+  constexpr int64_t kRowsAPiece = 64;  // ids are unique: no two pieces meet
+  parallel_ranges(static_cast<int64_t>(ids_.size()), kRowsAPiece, [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      Real* out = dense.data() + ids_[static_cast<size_t>(k)] * width_;
+      const Real* in = sums_.data() + k * width_;
+      for (int64_t j = 0; j < width_; ++j) out[j] += in[j];
+    }
+  });
 }
 
 }  // namespace rowan
