@@ -78,7 +78,8 @@ class BufferPool {
     void* p = std::aligned_alloc(alignment, rounded);
     ROWAN_CHECK(p != nullptr, "[tensor] out of memory: ", bytes, " bytes wanted, ", stats_.bytes_held, " bytes held already");
     if (huge) madvise(p, rounded, MADV_HUGEPAGE);  // a hint: fewer TLB misses where the kernel agrees
-    free_[bytes].reserve(++total_[bytes]);
+    std::vector<void*>& free = free_[bytes];
+    if (++total_[bytes] > free.capacity()) free.reserve(2 * total_[bytes]);  // doubling: one more each time would be quadratic
     ++stats_.system_allocations;
     stats_.bytes_held += static_cast<int64_t>(bytes);
     return p;
