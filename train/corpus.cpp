@@ -42,16 +42,20 @@ bool all_token_files(const std::vector<std::string>& paths) {
   return count > 0;
 }
 
+void check_same_tokenizer(const std::string& path, const Tokenizer& data, const Tokenizer& model, const char* hint) {
+  if (data.hash() == model.hash()) return;
+  throw Error(join_text("[data] '", path, "' was made with another tokenizer (", data.kind(), ", ", data.vocab_size(),
+                        " ids) than this model's (", model.kind(), ", ", model.vocab_size(), " ids)"),
+              ErrorKind::kData, hint);
+}
+
 std::shared_ptr<const Tokens> open_token_files(const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer>& tokenizer) {
   std::vector<std::shared_ptr<const Tokens>> parts;
   for (const std::string& path : paths) {
     auto file = std::make_shared<TokenFile>(path);
     if (!tokenizer) tokenizer = file->tokenizer();
-    if (file->tokenizer()->hash() != tokenizer->hash())
-      throw Error(join_text("[data] '", path, "' was made with another tokenizer (", file->tokenizer()->kind(), ", ",
-                            file->tokenizer()->vocab_size(), " ids) than this model's (", tokenizer->kind(), ", ",
-                            tokenizer->vocab_size(), " ids)"),
-                  ErrorKind::kData, "make it again with rowan prepare --tokenizer and the model's tokenizer.json");
+    check_same_tokenizer(path, *file->tokenizer(), *tokenizer,
+                         "make it again with rowan prepare --tokenizer and the model's tokenizer.json");
     parts.push_back(std::move(file));
   }
   return std::make_shared<TokenChain>(std::move(parts));
@@ -71,11 +75,11 @@ std::shared_ptr<const Tokens> open_tokens(const std::vector<std::string>& paths,
   return encode_texts(paths, *tokenizer);
 }
 
-Corpus open_builtin(const DataConfig& config, const std::vector<std::string>& val) {
-  ROWAN_CHECK(config.train.size() == 1 && val.empty(), "[data] ", config.train[0],
-              " stands alone: it takes no other train files, and validates on itself");
-  const BuiltinData data = make_builtin(config.train[0], config.seq_len);
-  return {data.tokenizer, data.examples, data.examples};
+BuiltinData open_builtin(const std::vector<std::string>& paths, int64_t seq_len, const Tokenizer* tokenizer) {
+  ROWAN_CHECK(paths.size() == 1, "[data] ", quoted(paths), ": built-in data stands alone in its list");
+  BuiltinData data = make_builtin(paths[0], seq_len);
+  if (tokenizer) check_same_tokenizer(paths[0], *data.tokenizer, *tokenizer, "use the data that the model was trained on");
+  return data;
 }
 
 }  // namespace
@@ -107,13 +111,18 @@ std::shared_ptr<const Examples> open_split(const std::vector<std::string>& paths
                                            int64_t seq_len, const std::string& what) {
   ROWAN_ASSERT(tokenizer);
   ROWAN_CHECK(!paths.empty(), "[data] no file is given for ", what);
+  if (std::any_of(paths.begin(), paths.end(), is_builtin)) return open_builtin(paths, seq_len, tokenizer.get()).examples;
   return std::make_shared<TextExamples>(open_tokens(paths, "", tokenizer), seq_len, what + " (" + quoted(paths) + ")", true);
 }
 
 Corpus open_corpus(const DataConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const std::vector<std::string> train = given(config.train), val = given(config.val);
   ROWAN_CHECK(!train.empty(), "[data] data.train is not set: expected the path of a text or token file, or \"builtin:sort\"");
-  if (std::any_of(train.begin(), train.end(), is_builtin)) return open_builtin(config, val);
+  if (std::any_of(train.begin(), train.end(), is_builtin)) {
+    ROWAN_CHECK(val.empty(), "[data] ", train[0], " validates on itself: leave data.val empty");
+    const BuiltinData data = open_builtin(train, config.seq_len, tokenizer.get());
+    return {data.tokenizer, data.examples, data.examples};
+  }
 
   std::shared_ptr<const Tokens> all = open_tokens(train, config.tokenizer, tokenizer);
   const std::string name = quoted(train);

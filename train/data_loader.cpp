@@ -1,7 +1,6 @@
 #include "train/data_loader.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "core/error.h"
 #include "core/rng.h"
@@ -10,7 +9,7 @@ namespace rowan {
 namespace {
 
 // Sites of Purpose::kDataOrder: what a number is drawn for. Part of what a checkpoint promises.
-enum Site : uint32_t { kSwapPartner = 1, kSwapOrNot = 2, kRandomStart = 3, kPhase = 4 };
+enum Site : uint32_t { kPermutation = 1, kRandomStart = 2, kPhase = 3 };
 
 RandomKey order_key(uint64_t seed, Site site, uint64_t epoch) {
   return {.seed = seed, .purpose = Purpose::kDataOrder, .site = site, .step = epoch};
@@ -53,22 +52,6 @@ DataOrder data_order(const std::string& name) {
   fail("[data] expected order \"shuffled\", \"random\" or \"sequential\", got \"", name, "\"");
 }
 
-int64_t permuted(int64_t x, int64_t n, uint64_t seed, uint64_t epoch) {
-  ROWAN_ASSERT(x >= 0 && x < n);
-  const uint64_t size = static_cast<uint64_t>(n);
-  // The paper's bound asks for about 6 log2(n) rounds; the constant serves small n, where rounds cost next to nothing.
-  const uint64_t rounds = 32 + 6 * static_cast<uint64_t>(std::bit_width(size));
-  uint64_t value = static_cast<uint64_t>(x);
-  for (uint64_t round = 0; round < rounds; ++round) {
-    const uint64_t key = random_below(order_key(seed, kSwapPartner, epoch), round, size);
-    const uint64_t partner = key >= value ? key - value : key + size - value;
-    // Both partners ask with the same number, so they swap with each other or both stay.
-    const uint64_t question = std::max(value, partner) << 10 | round;
-    if (random_bits(order_key(seed, kSwapOrNot, epoch), question) & 1) value = partner;
-  }
-  return static_cast<int64_t>(value);
-}
-
 DataLoader::DataLoader(std::shared_ptr<const Examples> examples, int64_t batch_size, DataOrder order, uint64_t seed)
     : examples_(std::move(examples)),
       batch_size_(batch_size),
@@ -79,7 +62,7 @@ DataLoader::DataLoader(std::shared_ptr<const Examples> examples, int64_t batch_s
   ROWAN_CHECK(batch_size >= 1, "[data] expected batch_size >= 1, got ", batch_size);
 }
 
-int64_t DataLoader::start_of(int64_t sequence) const {
+int64_t DataLoader::start_of(int64_t sequence, std::optional<Shuffle>& shuffle) const {
   const int64_t stride = examples_->stride(), epoch = sequence / per_epoch_, index = sequence % per_epoch_;
   switch (order_) {
     case DataOrder::kRandom:
@@ -90,16 +73,20 @@ int64_t DataLoader::start_of(int64_t sequence) const {
     case DataOrder::kShuffled:
       break;
   }
-  const int64_t slack = examples_->starts() - 1 - (per_epoch_ - 1) * stride;  // in [0, stride)
-  const auto e = static_cast<uint64_t>(epoch);
-  const auto phase = static_cast<int64_t>(random_below(order_key(seed_, kPhase, e), 0, static_cast<uint64_t>(slack) + 1));
-  return phase + stride * permuted(index, per_epoch_, seed_, e);
+  if (!shuffle || shuffle->epoch != epoch) {
+    const auto e = static_cast<uint64_t>(epoch);
+    const int64_t slack = examples_->starts() - 1 - (per_epoch_ - 1) * stride;  // in [0, stride)
+    const uint64_t phase = random_below(order_key(seed_, kPhase, e), 0, static_cast<uint64_t>(slack) + 1);
+    shuffle.emplace(Shuffle{epoch, static_cast<int64_t>(phase), Permutation(per_epoch_, order_key(seed_, kPermutation, e))});
+  }
+  return shuffle->phase + stride * shuffle->order(index);
 }
 
 Batch DataLoader::at(int64_t position) const {
   ROWAN_ASSERT(position >= 0);
   Batch batch;
-  for (int64_t b = 0; b < batch_size_; ++b) batch.starts.push_back(start_of(position + b));
+  std::optional<Shuffle> shuffle;
+  for (int64_t b = 0; b < batch_size_; ++b) batch.starts.push_back(start_of(position + b, shuffle));
   read_rows(*examples_, batch);
   return batch;
 }

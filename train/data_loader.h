@@ -15,12 +15,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/ids.h"
 #include "core/visit.h"
 #include "train/examples.h"
+#include "train/permutation.h"
 
 namespace rowan {
 
@@ -51,7 +53,13 @@ class DataLoader {
   void visit_state(StateVisitor& v);
 
  private:
-  int64_t start_of(int64_t sequence) const;
+  // What depends on the epoch alone; made anew when a sequence of another epoch comes.
+  struct Shuffle {
+    int64_t epoch;
+    int64_t phase;
+    Permutation order;
+  };
+  int64_t start_of(int64_t sequence, std::optional<Shuffle>& shuffle) const;
 
   std::shared_ptr<const Examples> examples_;
   int64_t batch_size_;
@@ -75,9 +83,5 @@ class EvalBatches {
   std::shared_ptr<const Examples> examples_;
   int64_t batch_size_, rows_, next_row_ = 0, left_;
 };
-
-// Number x of [0, n) under a permutation that is a pure function of (seed, epoch, n): a swap-or-not shuffle (Hoang, Morris,
-// Rogaway, CRYPTO 2012), which works on any n without a table. n >= 1.
-int64_t permuted(int64_t x, int64_t n, uint64_t seed, uint64_t epoch);
 
 }  // namespace rowan

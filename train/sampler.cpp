@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/error.h"
+#include "core/kernels/reduce.h"
 #include "core/rng.h"
 
 namespace rowan {
@@ -35,34 +37,65 @@ std::vector<double> penalized(std::span<const Real> logits, std::span<const int3
   return out;
 }
 
-// The smallest set of most likely candidates whose weights reach share * total, the likeliest first. Popping a heap costs V + k log
-// V, where sorting all costs V log V for the sake of a few.
-void keep_top_p(std::vector<Candidate>& all, double share) {
-  double total = 0;
-  for (const Candidate& c : all) total += c.probability;
-  const auto heap_order = [](const Candidate& a, const Candidate& b) { return likelier(b, a); };
-  std::make_heap(all.begin(), all.end(), heap_order);
+// The ids of the k largest values, by id; ties to the lowest.
+std::vector<int32_t> largest(const std::vector<double>& values, int64_t k) {
+  std::vector<int32_t> ids(values.size());
+  std::iota(ids.begin(), ids.end(), 0);
+  if (k == 0 || k >= static_cast<int64_t>(ids.size())) return ids;
+  const auto before = [&](int32_t a, int32_t b) {
+    const double x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  std::nth_element(ids.begin(), ids.begin() + k, ids.end(), before);
+  ids.resize(static_cast<size_t>(k));
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+// e^((value - top) / temperature) for these ids: 1 for the largest.
+std::vector<Candidate> weigh(const std::vector<double>& values, const std::vector<int32_t>& ids, double top, double temperature) {
+  constexpr double kNothing = -1000;  // e to this is 0 in float and double
+  std::vector<Real> weights(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    weights[i] = static_cast<Real>(std::max(kNothing, (values[static_cast<size_t>(ids[i])] - top) / temperature));
+  exp_shifted(weights.data(), 0, weights.data(), static_cast<int64_t>(weights.size()));
+  std::vector<Candidate> out;
+  out.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (weights[i] > 0) out.push_back({ids[i], static_cast<double>(weights[i])});
+  return out;
+}
+
+double sum_of(std::span<const Candidate> all) {
   double sum = 0;
-  auto end = all.end();
-  while (end != all.begin() && sum < share * total) {
-    std::pop_heap(all.begin(), end, heap_order);
-    sum += (--end)->probability;
+  for (const Candidate& c : all) sum += c.probability;
+  return sum;
+}
+
+// Keeps the smallest set of the likeliest whose weights reach share of the whole. The last of that set is found by halving, like
+// the median in quickselect, which costs O(V) where sorting costs O(V log V).
+void keep_top_p(std::vector<Candidate>& all, double share) {
+  std::vector<Candidate> work = all;
+  const double needed = share * sum_of(all);
+  double sum = 0;                          // of work[0, low), all of which are kept
+  size_t low = 0, high = work.size() - 1;  // the last to keep is in work[low, high]
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const auto begin = work.begin() + static_cast<int64_t>(low);
+    std::nth_element(begin, work.begin() + static_cast<int64_t>(middle), work.begin() + static_cast<int64_t>(high) + 1, likelier);
+    const double half = sum_of(std::span(work).subspan(low, middle + 1 - low));
+    if (sum + half >= needed) {
+      high = middle;
+    } else {
+      sum += half;
+      low = middle + 1;
+    }
   }
-  all.erase(all.begin(), end);
-  std::reverse(all.begin(), all.end());
+  const Candidate last = work[low];
+  std::erase_if(all, [&](const Candidate& c) { return likelier(last, c); });
 }
 
 }  // namespace
-
-void SamplerConfig::visit(FieldVisitor& v) {
-  v("temperature", temperature, "logits are divided by it; 0: always the most likely token", at_least(0));
-  v("top_k", top_k, "keep the k most likely tokens (0: all)", at_least(0));
-  v("top_p", top_p, "keep the smallest set of most likely tokens whose probabilities reach this",
-    Limits{.low = 0, .high = 1, .low_open = true});
-  v("min_p", min_p, "drop tokens less likely than this times the most likely", between(0, 1));
-  v("repetition_penalty", repetition_penalty, "makes tokens of the context less likely; 1: off", above(0));
-  v("seed", seed, "seed of the draws", at_least(0));
-}
 
 void SamplerConfig::validate() const {
   ROWAN_CHECK(std::isfinite(temperature) && temperature >= 0, "[sampler] expected temperature >= 0, got ", temperature);
@@ -78,22 +111,13 @@ Sampler::Sampler(const SamplerConfig& config, uint32_t stream) : config_(config)
 }
 
 std::vector<Candidate> Sampler::candidates(std::span<const Real> logits, std::span<const int32_t> context) const {
-  std::vector<double> values = penalized(logits, context, config_.repetition_penalty);
-  const auto largest = std::max_element(values.begin(), values.end());  // the first of equals: the lowest id
-  if (config_.temperature == 0) return {{static_cast<int32_t>(largest - values.begin()), 1}};
-  const double top = *largest;
-  std::vector<Candidate> all;
-  all.reserve(values.size());
-  for (size_t i = 0; i < values.size(); ++i)  // weights now, probabilities at the end: the largest weight is 1
-    all.push_back({static_cast<int32_t>(i), std::exp((values[i] - top) / config_.temperature)});
-  if (config_.top_k > 0 && config_.top_k < static_cast<int64_t>(all.size())) {
-    std::partial_sort(all.begin(), all.begin() + config_.top_k, all.end(), likelier);
-    all.resize(static_cast<size_t>(config_.top_k));
-  }
+  const std::vector<double> values = penalized(logits, context, config_.repetition_penalty);
+  const auto best = std::max_element(values.begin(), values.end());  // the first of equals: the lowest id
+  if (config_.temperature == 0) return {{static_cast<int32_t>(best - values.begin()), 1}};
+  std::vector<Candidate> all = weigh(values, largest(values, config_.top_k), *best, config_.temperature);
   if (config_.top_p < 1) keep_top_p(all, config_.top_p);
-  std::erase_if(all, [&](const Candidate& c) { return c.probability == 0 || c.probability < config_.min_p; });
-  double total = 0;
-  for (const Candidate& c : all) total += c.probability;
+  if (config_.min_p > 0) std::erase_if(all, [&](const Candidate& c) { return c.probability < config_.min_p; });
+  const double total = sum_of(all);
   for (Candidate& c : all) c.probability /= total;
   return all;
 }

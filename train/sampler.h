@@ -1,8 +1,8 @@
 // Sampler: picks the next token from the model's logits.
 //
-// In this order, as Hugging Face's transformers does: repetition penalty, temperature, top-k, top-p, min-p. All arithmetic is in
-// double, ties go to the lowest id, and the random number is a function of (seed, stream, position), so a text depends on nothing
-// but its settings and its prompt.
+// In this order, as Hugging Face's transformers does: repetition penalty, temperature, top-k, top-p, min-p. Sums are in double,
+// ties go to the lowest id, and the random number is a function of (seed, stream, position), so a text depends on nothing but the
+// model, its settings and its prompt.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/real.h"
-#include "core/visit.h"
 
 namespace rowan {
 
@@ -23,7 +22,6 @@ struct SamplerConfig {
                                   // Keskar et al. 2019), once however often it stands there
   int64_t seed = 1;
 
-  void visit(FieldVisitor& v);
   void validate() const;  // Error naming the value that is out of range
 };
 
@@ -40,8 +38,7 @@ class Sampler {
   // NaN or +infinity, or all are -infinity.
   int32_t next(std::span<const Real> logits, std::span<const int32_t> context, int64_t position) const;
 
-  // What next() draws from: the tokens that are left and their probabilities, which add up to 1. In order of falling probability
-  // when something was cut off, else by id.
+  // What next() draws from: the tokens that are left, by id, and their probabilities, which add up to 1.
   std::vector<Candidate> candidates(std::span<const Real> logits, std::span<const int32_t> context) const;
 
  private:

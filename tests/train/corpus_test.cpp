@@ -174,6 +174,12 @@ TEST(Corpus, of_built_in_data_stands_alone) {
   EXPECT_EQ(corpus.tokenizer->vocab_size(), 3);
   DataConfig mixed = config_for({"builtin:sort", "a.txt"}, 11);
   EXPECT_THAT(error_of([&] { open_corpus(mixed); }, ErrorKind::kUsage), HasSubstr("stands alone"));
+  DataConfig validated = config_for({"builtin:sort"}, 11);
+  validated.val = {"a.txt"};
+  EXPECT_THAT(error_of([&] { open_corpus(validated); }, ErrorKind::kUsage), HasSubstr("leave data.val empty"));
+  EXPECT_EQ(open_split({"builtin:sort"}, corpus.tokenizer, 11, "--data")->targets(), 729 * 6);
+  EXPECT_THAT(error_of([&] { open_split({"builtin:sort"}, Tokenizer::make("byte", ""), 11, "--data"); }),
+              HasSubstr("another tokenizer"));
 }
 
 TEST(TextFile, pieces_never_cut_a_character_and_miss_nothing) {

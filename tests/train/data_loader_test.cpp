@@ -37,40 +37,6 @@ void expect_windows(const Batch& batch, int64_t t) {
     }
 }
 
-TEST(Permutation, hits_every_number_once_for_any_size) {
-  for (int64_t n : {1, 2, 3, 4, 5, 7, 64, 100, 729, 4097}) {
-    for (uint64_t epoch : {0, 1, 99}) {
-      std::vector<int> hits(static_cast<size_t>(n), 0);
-      for (int64_t x = 0; x < n; ++x) ++hits.at(static_cast<size_t>(permuted(x, n, 5, epoch)));
-      EXPECT_EQ(hits, std::vector<int>(static_cast<size_t>(n), 1)) << n;
-    }
-  }
-}
-
-TEST(Permutation, all_orders_of_four_are_equally_likely) {
-  std::map<std::vector<int64_t>, int> counts;
-  constexpr int kDraws = 24 * 500;
-  for (uint64_t epoch = 0; epoch < kDraws; ++epoch) {
-    std::vector<int64_t> order;
-    for (int64_t x = 0; x < 4; ++x) order.push_back(permuted(x, 4, 1, epoch));
-    ++counts[order];
-  }
-  ASSERT_EQ(counts.size(), 24u);
-  double chi2 = 0;
-  for (const auto& [order, count] : counts) chi2 += (count - 500.0) * (count - 500.0) / 500.0;
-  EXPECT_LT(chi2, 49.7);  // 23 degrees of freedom, p = 0.001
-}
-
-TEST(Permutation, neighbours_of_a_large_set_are_scattered) {
-  // Differences of neighbours, as a share of n, are triangular on [-1, 1] when the order is random: mean |d| = 1/3, deviation
-  // 0.236.
-  constexpr int64_t n = int64_t{3} << 33;
-  double sum = 0;
-  constexpr int kPairs = 2000;
-  for (int64_t x = 0; x < kPairs; ++x) sum += std::abs(static_cast<double>(permuted(x + 1, n, 3, 0) - permuted(x, n, 3, 0))) / n;
-  EXPECT_NEAR(sum / kPairs, 1.0 / 3, 5 * 0.236 / std::sqrt(kPairs));
-}
-
 TEST(DataLoader, shuffled_covers_every_block_once_an_epoch_without_overlap) {
   for (const auto& [n, t] :
        std::vector<std::pair<int64_t, int64_t>>{{101, 10}, {107, 10}, {110, 10}, {11, 10}, {500, 1}, {64, 7}}) {
