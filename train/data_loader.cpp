@@ -82,17 +82,21 @@ int64_t DataLoader::start_of(int64_t sequence, std::optional<Shuffle>& shuffle) 
   return shuffle->phase + stride * shuffle->order(index);
 }
 
-Batch DataLoader::at(int64_t position) const {
+Batch DataLoader::read(int64_t position, std::optional<Shuffle>& shuffle) const {
   ROWAN_ASSERT(position >= 0);
   Batch batch;
-  std::optional<Shuffle> shuffle;
   for (int64_t b = 0; b < batch_size_; ++b) batch.starts.push_back(start_of(position + b, shuffle));
   read_rows(*examples_, batch);
   return batch;
 }
 
+Batch DataLoader::at(int64_t position) const {
+  std::optional<Shuffle> shuffle;
+  return read(position, shuffle);
+}
+
 Batch DataLoader::next() {
-  Batch batch = at(position_);
+  Batch batch = read(position_, shuffle_);
   position_ += batch_size_;
   return batch;
 }

@@ -60,6 +60,7 @@ class DataLoader {
     Permutation order;
   };
   int64_t start_of(int64_t sequence, std::optional<Shuffle>& shuffle) const;
+  Batch read(int64_t position, std::optional<Shuffle>& shuffle) const;
 
   std::shared_ptr<const Examples> examples_;
   int64_t batch_size_;
@@ -67,6 +68,7 @@ class DataLoader {
   uint64_t seed_;
   int64_t per_epoch_;
   int64_t position_ = 0;
+  std::optional<Shuffle> shuffle_;  // of next(); a cache, no state
   std::string fingerprint_;
 };
 
