@@ -11,7 +11,7 @@
 namespace rowan {
 namespace {
 
-constexpr int kMaxKeyParts = 16;  // of one dotted key or table header
+constexpr int kMaxKeyParts = 8;  // of one dotted key or table header
 
 [[noreturn]] void fail_place(const std::string& name, ConfigPlace place, const std::string& message, const std::string& hint = {}) {
   throw Error(fmt::format("[config] {}:{}:{}: {}", escape_controls(name), place.line, place.column, message), ErrorKind::kUsage,
