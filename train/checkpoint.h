@@ -112,6 +112,17 @@ class CheckpointWriter {
 void publish_checkpoint(const CheckpointImage& image, const std::string& path, IfExists if_exists,
                         FileSystem& files = system_files());
 
+// What is wrong with a file, as closely as can be told without trusting it.
+struct VerifyReport {
+  std::string problem;               // "" when all of it verifies: what Checkpoint::open() would say
+  std::vector<std::string> damaged;  // arrays whose bytes do not have their checksum
+  std::vector<ArrayInfo> arrays;     // of its index, when that can be read
+  bool may_be_edited = false;        // it looks like a checkpoint, or HDF5, that somebody changed
+
+  bool ok() const { return problem.empty(); }
+};
+VerifyReport verify_checkpoint(const std::string& path, FileSystem& files = system_files());
+
 // A verified checkpoint, open for reading. It stays readable when the file is removed meanwhile.
 class Checkpoint {
  public:

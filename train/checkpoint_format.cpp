@@ -30,6 +30,16 @@ T get(std::span<const uint8_t> bytes, size_t at) {
   return value;
 }
 
+CheckpointHeader decode(std::span<const uint8_t> start) {
+  CheckpointHeader header;
+  header.file_bytes = get<int64_t>(start, 16);
+  header.index_offset = get<int64_t>(start, 24);
+  header.index_bytes = get<int64_t>(start, 32);
+  std::copy_n(start.begin() + CheckpointHeader::kDigestAt, header.digest.size(), header.digest.begin());
+  header.version = get<uint32_t>(start, 8);
+  return header;
+}
+
 [[noreturn]] void fail_foreign(std::span<const uint8_t> start, const std::string& path) {
   if (start.empty()) throw Error("[checkpoint] '" + path + "' is empty", ErrorKind::kData);
   if (start.size() >= 8 && std::equal(kHdf5Magic, kHdf5Magic + 8, start.begin())) {
@@ -57,6 +67,19 @@ void sign(CheckpointHeader& header, std::span<uint8_t> file) {
   put(file, kHeaderSumAt, hash64(file.data(), kHeaderSumAt));
 }
 
+bool has_known_magic(std::span<const uint8_t> start) {
+  return start.size() >= 8 &&
+         (std::equal(kMagic, kMagic + 8, start.begin()) || std::equal(kHdf5Magic, kHdf5Magic + 8, start.begin()));
+}
+
+std::optional<CheckpointHeader> peek_header(std::span<const uint8_t> start) {
+  if (start.size() < CheckpointHeader::kBytes || !std::equal(kMagic, kMagic + 8, start.begin()) ||
+      get<uint64_t>(start, kHeaderSumAt) != hash64(start.data(), kHeaderSumAt)) {
+    return std::nullopt;
+  }
+  return decode(start);
+}
+
 CheckpointHeader parse_header(std::span<const uint8_t> start, int64_t file_bytes, const std::string& path) {
   const size_t common = std::min<size_t>(start.size(), 8);
   if (common == 0 || !std::equal(kMagic, kMagic + common, start.begin())) fail_foreign(start, path);
@@ -66,20 +89,18 @@ CheckpointHeader parse_header(std::span<const uint8_t> start, int64_t file_bytes
   if (get<uint64_t>(start, kHeaderSumAt) != hash64(start.data(), kHeaderSumAt)) {
     fail_data("[checkpoint] the header of '", path, "' is damaged: its checksum does not fit");
   }
-  const auto version = get<uint32_t>(start, 8);
+  const CheckpointHeader header = decode(start);
+  const uint32_t version = header.version;
   if (version > kCheckpointVersion) {
     throw Error(join_text("[checkpoint] '", path, "' has format version ", version,
                           "; this program (Rowan " ROWAN_VERSION ") knows versions up to ", kCheckpointVersion),
                 ErrorKind::kData, "read it with a newer Rowan");
   }
-  CheckpointHeader header;
-  header.file_bytes = get<int64_t>(start, 16);
-  header.index_offset = get<int64_t>(start, 24);
-  header.index_bytes = get<int64_t>(start, 32);
-  std::copy_n(start.begin() + CheckpointHeader::kDigestAt, header.digest.size(), header.digest.begin());
   if (file_bytes != header.file_bytes) {
-    fail_data("[checkpoint] '", path, "' has ", file_bytes, " bytes where its header says ", header.file_bytes, ": it ",
-              file_bytes < header.file_bytes ? "is cut off" : "grew after it was written");
+    const bool cut = file_bytes < header.file_bytes;
+    throw Error(join_text("[checkpoint] '", path, "' has ", file_bytes, " bytes where its header says ", header.file_bytes, ": it ",
+                          cut ? "is cut off" : "grew after it was written"),
+                ErrorKind::kData, cut ? "" : "if you edited it on purpose, `rowan convert IN OUT` checks it and signs it anew");
   }
   const auto end = static_cast<int64_t>(CheckpointHeader::kBytes);
   if (version == 0 || get<uint32_t>(start, 12) != CheckpointHeader::kBytes || header.index_bytes < 0 ||
@@ -132,7 +153,7 @@ std::string ArrayInfo::shape_text() const {
 }
 
 bool valid_array_path(std::string_view path) {
-  if (path == "/config") return true;
+  if (path == "/config" || path == "/tokenizer") return true;  // one dataset each; the tokenizer may be a group, too
   static constexpr std::string_view kGroups[] = {"/model/", "/optim/", "/train/", "/rng/", "/loader/", "/tokenizer/"};
   if (std::none_of(std::begin(kGroups), std::end(kGroups), [&](std::string_view g) { return path.starts_with(g); })) return false;
   if (path.size() > 1024) return false;

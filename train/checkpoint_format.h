@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ struct CheckpointHeader {
   static constexpr size_t kDigestAt = 40;
   static constexpr size_t kDigestEnd = 64;  // digest and header checksum
 
+  uint32_t version = kCheckpointVersion;
   int64_t file_bytes = 0;
   int64_t index_offset = 0;
   int64_t index_bytes = 0;
@@ -35,6 +37,11 @@ struct CheckpointHeader {
 void sign(CheckpointHeader& header, std::span<uint8_t> file);
 // `start`: the first min(512, file_bytes) bytes. Errors name `path`.
 CheckpointHeader parse_header(std::span<const uint8_t> start, int64_t file_bytes, const std::string& path);
+
+// For telling what is wrong with a file: the header if its own checksum fits, whatever the rest is; and whether a file begins as a
+// checkpoint or as bare HDF5 does.
+std::optional<CheckpointHeader> peek_header(std::span<const uint8_t> start);
+bool has_known_magic(std::span<const uint8_t> start);
 
 // The text of /digest/index: lines "key value" of CheckpointInfo, then one line per array, sorted by path:
 //   <checksum> <offset> <bytes> <dtype> <dims> <path>        dims as "scalar" or "(65,128)"

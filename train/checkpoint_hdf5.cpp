@@ -55,6 +55,19 @@ Hid memory_access(ImageMemory& memory, size_t increment) {
   return access;
 }
 
+// The driver's memory is larger than the file, and so is what H5Fget_filesize says while it is open. The end stands in the
+// superblock: HDF5 File Format Specification 3.0, II.A, version 2; bytes 28..35, counted from the start of the file.
+size_t end_of_file(const ImageMemory& memory) {
+  constexpr size_t kSuperblock = CheckpointHeader::kBytes;
+  const auto* bytes = static_cast<const uint8_t*>(memory.data);
+  uint64_t end = 0;
+  if (memory.capacity < kSuperblock + 36 || bytes[kSuperblock + 8] != 2 || bytes[kSuperblock + 9] != 8)
+    fail_hdf5("measure the file");
+  std::memcpy(&end, bytes + kSuperblock + 28, sizeof end);
+  if (end > memory.capacity) fail_hdf5("measure the file");
+  return static_cast<size_t>(end);
+}
+
 // Times in objects would make equal states differ.
 Hid without_times(hid_t list_class) {
   Hid list(H5Pcreate(list_class), H5Pclose, "make a property list");
@@ -133,11 +146,10 @@ int64_t Hdf5Image::dataset(const ArrayRef& array) {
 Hdf5Image::Finished Hdf5Image::finish() {
   const auto lock = hdf5_lock();
   check_hdf5(H5Fflush(state_->file, H5F_SCOPE_GLOBAL), "finish the file");
-  hsize_t size = 0;
-  check_hdf5(H5Fget_filesize(state_->file, &size), "measure the file");
   state_->file.close();
   ImageMemory& memory = state_->memory;
-  if (!memory.released || memory.data == nullptr || size > memory.capacity) fail_hdf5("finish the file");
+  if (!memory.released || memory.data == nullptr) fail_hdf5("finish the file");
+  const size_t size = end_of_file(memory);
   return {CheckpointImage::Buffer(static_cast<uint8_t*>(std::exchange(memory.data, nullptr))), static_cast<size_t>(size)};
 }
 

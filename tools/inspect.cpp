@@ -1,0 +1,142 @@
+// rowan inspect: what a checkpoint holds, whether it is whole, and the one hash of its state.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/command.h"
+#include "train/checkpoint.h"
+#include "train/config.h"
+#include "train/run_dir.h"
+
+namespace rowan::tools {
+namespace {
+
+struct InspectOptions {
+  std::string path;
+  bool verify = false, digest = false, json = false;
+};
+
+int64_t elements(const ArrayInfo& a) {
+  return a.bytes / dtype_bytes(a.dtype);
+}
+
+int64_t parameter_count(const Checkpoint& checkpoint) {
+  int64_t count = 0;
+  for (const ArrayInfo& a : checkpoint.arrays()) count += a.path.starts_with("/model/") ? elements(a) : 0;
+  return count;
+}
+
+std::string model_summary(const Checkpoint& checkpoint) {
+  try {
+    const GptConfig m = parse_config(checkpoint.text("/config"), "/config").model;
+    return fmt::format("{} layers, {} heads, {} wide, {} long, vocabulary {}; {}, {}, positions {}, {} head", m.n_layer, m.n_head,
+                       m.d_model, m.max_seq_len, m.vocab_size, m.norm, m.mlp, m.positions, m.tied ? "tied" : "untied");
+  } catch (const Error& e) {
+    return fmt::format("not understood: {}", e.what());
+  }
+}
+
+void print_table(const Checkpoint& checkpoint) {
+  const CheckpointInfo& info = checkpoint.info();
+  fmt::print("{}\n", checkpoint.path());
+  fmt::print("format   version {}, written by Rowan {} at {}, {}\n", kCheckpointVersion, info.rowan_version, info.created,
+             info.complete ? "complete" : "weights only");
+  fmt::print("step     {}\n", checkpoint.integer("/train/step"));
+  fmt::print("model    {}\n", model_summary(checkpoint));
+  fmt::print("size     {} bytes, {} arrays, {} parameters\n", checkpoint.file_bytes(), checkpoint.arrays().size(),
+             parameter_count(checkpoint));
+  fmt::print("digest   {}\n\n", checkpoint.state_digest());
+  size_t path_width = 4, shape_width = 5;
+  for (const ArrayInfo& a : checkpoint.arrays()) {
+    path_width = std::max(path_width, a.path.size());
+    shape_width = std::max(shape_width, a.shape_text().size());
+  }
+  fmt::print("{:<{}}  {:<7}  {:<{}}  {:>12}  checksum\n", "path", path_width, "type", "shape", shape_width, "bytes");
+  for (const ArrayInfo& a : checkpoint.arrays()) {
+    fmt::print("{:<{}}  {:<7}  {:<{}}  {:>12}  {}\n", a.path, path_width, dtype_name(a.dtype), a.shape_text(), shape_width, a.bytes,
+               a.checksum);
+  }
+}
+
+void print_json(const FoundCheckpoint& found) {
+  const Checkpoint& c = found.checkpoint;
+  nlohmann::ordered_json out = {{"path", c.path()},
+                                {"format_version", kCheckpointVersion},
+                                {"created", c.info().created},
+                                {"rowan_version", c.info().rowan_version},
+                                {"complete", c.info().complete},
+                                {"step", c.integer("/train/step")},
+                                {"digest", c.state_digest()},
+                                {"file_bytes", c.file_bytes()},
+                                {"parameters", parameter_count(c)}};
+  out["arrays"] = nlohmann::ordered_json::array();
+  for (const ArrayInfo& a : c.arrays()) {
+    out["arrays"].push_back(
+        {{"path", a.path}, {"dtype", dtype_name(a.dtype)}, {"shape", a.dims}, {"bytes", a.bytes}, {"checksum", a.checksum}});
+  }
+  out["config"] = c.text("/config");
+  out["skipped"] = nlohmann::ordered_json::array();
+  for (const SkippedCheckpoint& s : found.skipped) out["skipped"].push_back({{"path", s.path}, {"reason", s.reason}});
+  // Text from a file may be no UTF-8: shown with replacement characters rather than refused.
+  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+std::vector<std::string> files_to_verify(const std::string& path) {
+  if (!directory_exists(path)) return {path};
+  std::vector<std::string> paths;
+  for (const int64_t step : checkpoint_steps(path)) {
+    paths.push_back(join_path(join_path(path, "checkpoints"), checkpoint_file_name(step)));
+  }
+  if (const std::string best = join_path(path, "best.h5"); file_exists(best)) paths.push_back(best);
+  if (paths.empty()) fail_data("[run] '", path, "' has no checkpoints");
+  return paths;
+}
+
+void run_verify(const InspectOptions& options) {
+  const std::vector<std::string> paths = files_to_verify(options.path);
+  size_t bad = 0;
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  for (const std::string& path : paths) {
+    const VerifyReport report = verify_checkpoint(path);
+    bad += !report.ok();
+    if (options.json) {
+      all.push_back({{"path", path}, {"ok", report.ok()}, {"problem", report.problem}, {"damaged", report.damaged}});
+      continue;
+    }
+    fmt::print("{}  {}\n", report.ok() ? "ok      " : "DAMAGED ", path);
+    if (!report.ok()) fmt::print("          {}\n", report.problem);
+    for (const std::string& array : report.damaged) fmt::print("          damaged: {}\n", array);
+  }
+  if (options.json) fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (bad > 0) fail_data("[checkpoint] ", bad, " of ", paths.size(), paths.size() == 1 ? " file" : " files", " did not verify");
+}
+
+void run_inspect(const InspectOptions& options) {
+  if (options.verify) return run_verify(options);
+  const FoundCheckpoint found = find_checkpoint(options.path);
+  for (const SkippedCheckpoint& s : found.skipped) fmt::print(stderr, "rowan: warning: skipped: {}\n", s.reason);
+  if (options.digest) {
+    fmt::print("{}\n", found.checkpoint.state_digest());
+  } else if (options.json) {
+    print_json(found);
+  } else {
+    print_table(found.checkpoint);
+  }
+}
+
+void add_inspect_command(CLI::App& app) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", "What a checkpoint holds, and whether it is whole");
+  command->add_option("checkpoint", options->path, "Checkpoint, or the directory of a run")->required()->type_name("CKPT|DIR");
+  CLI::Option* verify = command->add_flag("--verify", options->verify, "Check every byte; of a run, of all its checkpoints");
+  command->add_flag("--digest", options->digest, "Print one hash of the training state, the same for equal states")
+      ->excludes(verify);
+  command->add_flag("--json", options->json, "Print JSON");
+  command->callback([options] { run_inspect(*options); });
+}
+ROWAN_COMMAND(add_inspect_command);
+
+}  // namespace
+}  // namespace rowan::tools

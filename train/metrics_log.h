@@ -1,0 +1,29 @@
+// MetricsLog: metrics.jsonl of a run, one JSON object a line, only ever appended to, except that a resume cuts off what comes after
+// the step it resumes from: each step stands in the file once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "train/file.h"
+
+namespace rowan {
+
+class MetricsLog {
+ public:
+  explicit MetricsLog(const std::string& path, FileSystem& files = system_files());  // made when missing
+
+  // One line, without its newline. When it can't be written whole (a full device) nothing of it stays, and the Error says why.
+  void append(std::string_view line);
+  void sync();  // before a checkpoint that the lines belong to is published
+
+  // Cuts the file before the first line whose "step" is above `step`, and cuts a last line that a kill left incomplete.
+  void rewind(int64_t step);
+
+ private:
+  File file_;
+  int64_t size_;  // of the whole lines
+};
+
+}  // namespace rowan
