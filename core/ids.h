@@ -32,13 +32,13 @@ class Ids {
   std::vector<int32_t> values_;
 };
 
-// Throws unless every id is in [0, rows); `what` names the table in the message. Nothing is read or changed before this.
-inline void check_ids(const Ids& ids, int64_t rows, const char* what) {
+// Throws unless every id is in [lowest, rows); `what` names the table in the message. Nothing is read or changed before this.
+inline void check_ids(const Ids& ids, int64_t rows, const char* what, int32_t lowest = 0) {
   for (int64_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= 0 && ids[i] < rows) continue;
+    if (ids[i] >= lowest && ids[i] < rows) continue;
     const bool grid = ids.shape().rank() == 2 && ids.shape().back() > 0;
     const std::string place = grid ? join_text("(", i / ids.shape().back(), ", ", i % ids.shape().back(), ")") : join_text(i);
-    fail("[", what, "] id ", ids[i], " at position ", place, " is outside [0, ", rows, ")");
+    fail("[", what, "] id ", ids[i], " at position ", place, " is outside [", lowest, ", ", rows, ")");
   }
 }
 
