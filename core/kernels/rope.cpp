@@ -36,10 +36,11 @@ ROWAN_VECTORIZED void join_turns(const double* block_cos, const double* block_si
   }
 }
 
-// sign is 1 to rotate, -1 to rotate back.
-ROWAN_VECTORIZED void turn_half(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, int64_t pairs,
-                                Real sign) {
-  for (int64_t h = 0; h < heads; ++h) {
+// sign is 1 to rotate, -1 to rotate back. From one head to the next, cos and sin move on by turn_stride: 0 for the heads of one
+// position, pairs for one head at positions that follow each other.
+ROWAN_VECTORIZED void turn_half(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, int64_t turn_stride,
+                                int64_t pairs, Real sign) {
+  for (int64_t h = 0; h < heads; ++h, cos += turn_stride, sin += turn_stride) {
     Real* low = head + h * stride;
     Real* high = low + pairs;
     ROWAN_INDEPENDENT
@@ -51,9 +52,9 @@ ROWAN_VECTORIZED void turn_half(Real* head, int64_t heads, int64_t stride, const
   }
 }
 
-ROWAN_VECTORIZED void turn_interleaved(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, int64_t pairs,
-                                       Real sign) {
-  for (int64_t h = 0; h < heads; ++h) {
+ROWAN_VECTORIZED void turn_interleaved(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin,
+                                       int64_t turn_stride, int64_t pairs, Real sign) {
+  for (int64_t h = 0; h < heads; ++h, cos += turn_stride, sin += turn_stride) {
     Real* pair = head + h * stride;
     ROWAN_INDEPENDENT
     for (int64_t i = 0; i < pairs; ++i) {
@@ -64,11 +65,12 @@ ROWAN_VECTORIZED void turn_interleaved(Real* head, int64_t heads, int64_t stride
   }
 }
 
-void turn(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, const Rope& rope, Real sign) {
+void turn(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, int64_t turn_stride, const Rope& rope,
+          Real sign) {
   if (rope.interleaved)
-    turn_interleaved(head, heads, stride, cos, sin, rope.rotated / 2, sign);
+    turn_interleaved(head, heads, stride, cos, sin, turn_stride, rope.rotated / 2, sign);
   else
-    turn_half(head, heads, stride, cos, sin, rope.rotated / 2, sign);
+    turn_half(head, heads, stride, cos, sin, turn_stride, rope.rotated / 2, sign);
 }
 
 }  // namespace
@@ -103,11 +105,19 @@ RopeTable::RopeTable(const Rope& rope, int64_t first_position, int64_t count)
 }
 
 void rotate(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, const Rope& rope) {
-  turn(head, heads, stride, cos, sin, rope, 1);
+  turn(head, heads, stride, cos, sin, 0, rope, 1);
 }
 
 void rotate_back(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, const Rope& rope) {
-  turn(head, heads, stride, cos, sin, rope, -1);
+  turn(head, heads, stride, cos, sin, 0, rope, -1);
+}
+
+void rotate_positions(Real* head, int64_t positions, int64_t stride, const RopeTable& table, int64_t first) {
+  turn(head, positions, stride, table.cos(first), table.sin(first), table.rope().rotated / 2, table.rope(), 1);
+}
+
+void rotate_positions_back(Real* head, int64_t positions, int64_t stride, const RopeTable& table, int64_t first) {
+  turn(head, positions, stride, table.cos(first), table.sin(first), table.rope().rotated / 2, table.rope(), -1);
 }
 
 }  // namespace rowan

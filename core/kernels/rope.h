@@ -40,4 +40,8 @@ class RopeTable {
 void rotate(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, const Rope& rope);
 void rotate_back(Real* head, int64_t heads, int64_t stride, const Real* cos, const Real* sin, const Rope& rope);
 
+// Rotates one head at `positions` positions, `stride` elements apart, in place: by entries first, first + 1, ... of the table.
+void rotate_positions(Real* head, int64_t positions, int64_t stride, const RopeTable& table, int64_t first);
+void rotate_positions_back(Real* head, int64_t positions, int64_t stride, const RopeTable& table, int64_t first);
+
 }  // namespace rowan
