@@ -29,17 +29,20 @@ struct AttentionDropout {
   RandomKey key;
 };
 
-// Appends the keys and values of qkv (B,t,(H+2K)*hd), t >= 1, to the cache, which holds `first` positions before, and returns the
-// attention of the new positions over all that the cache then holds: (B,t,H*hd). `rope` is null or a table that starts at
-// position `first`. log_sum, when not null, becomes (B,H,t): log of the sum over keys of e^score.
-Tensor attention_forward(const Tensor& qkv, KvCache& cache, const AttentionShape& shape, const RopeTable* rope,
-                         const AttentionDropout& dropout, Tensor* log_sum);
+// The attention of qkv (B,T,(H+2K)*hd), T >= 1, over itself: (B,T,H*hd). `rope` is null or a table that starts at position 0.
+// log_sum, when not null, becomes (B,H,T): log of the sum over keys of e^score.
+Tensor attention_forward(const Tensor& qkv, const AttentionShape& shape, const RopeTable* rope, const AttentionDropout& dropout,
+                         Tensor* log_sum);
+
+// Appends the keys and values of qkv (B,t,(H+2K)*hd), t >= 1, to the cache and returns the attention of the new positions over all
+// that the cache then holds: (B,t,H*hd). `rope` is null or a table that starts at position cache.length().
+Tensor attention_with_cache(const Tensor& qkv, KvCache& cache, const AttentionShape& shape, const RopeTable* rope);
 
 struct AttentionSaved {
   Tensor qkv, out, log_sum;
 };
 
-// dqkv (B,T,(H+2K)*hd) = or +=, by `add`, the gradient for dy (B,T,H*hd) of a forward whose cache was empty.
+// dqkv (B,T,(H+2K)*hd) = or +=, by `add`, the gradient for dy (B,T,H*hd) of attention_forward.
 void attention_backward(const AttentionSaved& saved, const Tensor& dy, const AttentionShape& shape, const RopeTable* rope,
                         const AttentionDropout& dropout, Tensor& dqkv, bool add);
 

@@ -36,7 +36,7 @@ class HeadGroupBackward {
         kv_head_(index % call.shape.kv_heads),
         queries_(call.shape.queries_per_kv()),
         hd_(call.shape.head_dim),
-        width_(round_up_to_lane(hd_)),
+        width_(round_up_to_lanes(hd_)),
         rows_(call.tiles() * kTile),
         q_({queries_, rows_, width_}),
         dy_({queries_, rows_, width_}),
@@ -52,19 +52,15 @@ class HeadGroupBackward {
   void prepare(int64_t tile) {
     const int64_t begin = tile * kTile, rows = rows_of(tile), ld = c_.shape.qkv_width(), ldy = c_.shape.out_width();
     for (int64_t g = 0; g < queries_; ++g) {
-      Real* q = at(q_, g, begin);
-      copy_head(query_in(c_.saved.qkv.data(), g, begin), ld, rows, hd_, q, width_);
-      if (c_.rope != nullptr) rotate_rows(q, width_, rows, *c_.rope, begin);
-      scale(q, rows);
+      load_head(query_in(c_.saved.qkv.data(), g, begin), ld, rows, hd_, scale(), c_.rope, begin, at(q_, g, begin), width_);
       const int64_t from = (b_ * c_.positions() + begin) * ldy + head(g) * hd_;
-      copy_head(c_.dy.data() + from, ldy, rows, hd_, at(dy_, g, begin), width_);
+      load_head(c_.dy.data() + from, ldy, rows, hd_, 1, nullptr, 0, at(dy_, g, begin), width_);
       dot_rows(c_.dy.data() + from, ldy, c_.saved.out.data() + from, ldy, rows, hd_, delta_.data() + g * rows_ + begin);
     }
     Real* k = at(k_, 0, begin);
-    copy_head(key_in(c_.saved.qkv.data(), begin), ld, rows, hd_, k, width_);
-    if (c_.rope != nullptr) rotate_rows(k, width_, rows, *c_.rope, begin);
-    transpose_into_panel(k, width_, rows, hd_, key_panels_.data() + begin * hd_, 0);
-    transpose_into_panel(value_in(c_.saved.qkv.data(), begin), ld, rows, hd_, value_panels_.data() + begin * hd_, 0);
+    load_head(key_in(c_.saved.qkv.data(), begin), ld, rows, hd_, 1, c_.rope, begin, k, width_);
+    transpose(k, width_, rows, hd_, key_panels_.data() + begin * hd_, kTile);
+    transpose(value_in(c_.saved.qkv.data(), begin), ld, rows, hd_, value_panels_.data() + begin * hd_, kTile);
   }
 
   // The part of the gradients that comes from queries in tile `key_tile + offset` looking at keys in tile `key_tile`.
@@ -93,16 +89,10 @@ class HeadGroupBackward {
   // Turns the sums of one tile of positions into gradients and hands them over.
   void finish(int64_t tile) {
     const int64_t begin = tile * kTile, rows = rows_of(tile);
-    for (int64_t g = 0; g < queries_; ++g) {
-      Real* dq = at(dq_, g, begin);
-      scale(dq, rows);
-      if (c_.rope != nullptr) rotate_rows_back(dq, width_, rows, *c_.rope, begin);
-      store(dq, rows, const_cast<Real*>(query_in(c_.dqkv.data(), g, begin)));
-    }
-    Real* dk = at(dk_, 0, begin);
-    if (c_.rope != nullptr) rotate_rows_back(dk, width_, rows, *c_.rope, begin);
-    store(dk, rows, const_cast<Real*>(key_in(c_.dqkv.data(), begin)));
-    store(at(dv_, 0, begin), rows, const_cast<Real*>(value_in(c_.dqkv.data(), begin)));
+    for (int64_t g = 0; g < queries_; ++g)
+      store(at(dq_, g, begin), begin, rows, scale(), c_.rope, query_in(c_.dqkv.data(), g, begin));
+    store(at(dk_, 0, begin), begin, rows, 1, c_.rope, key_in(c_.dqkv.data(), begin));
+    store(at(dv_, 0, begin), begin, rows, 1, nullptr, value_in(c_.dqkv.data(), begin));
   }
 
  private:
@@ -110,43 +100,37 @@ class HeadGroupBackward {
   int64_t head(int64_t g) const { return kv_head_ * queries_ + g; }
   Real* at(Tensor& t, int64_t g, int64_t row) { return t.data() + (g * rows_ + row) * width_; }
 
-  const Real* row_in(const Real* qkv, int64_t row, int64_t head_of_row) const {
+  // A head's place in a (B,T,(H+2K)*hd) array.
+  template <class T>
+  T* row_in(T* qkv, int64_t row, int64_t head_of_row) const {
     return qkv + (b_ * c_.positions() + row) * c_.shape.qkv_width() + head_of_row * hd_;
   }
-  const Real* query_in(const Real* qkv, int64_t g, int64_t row) const { return row_in(qkv, row, head(g)); }
-  const Real* key_in(const Real* qkv, int64_t row) const { return row_in(qkv, row, c_.shape.heads + kv_head_); }
-  const Real* value_in(const Real* qkv, int64_t row) const {
+  template <class T>
+  T* query_in(T* qkv, int64_t g, int64_t row) const {
+    return row_in(qkv, row, head(g));
+  }
+  template <class T>
+  T* key_in(T* qkv, int64_t row) const {
+    return row_in(qkv, row, c_.shape.heads + kv_head_);
+  }
+  template <class T>
+  T* value_in(T* qkv, int64_t row) const {
     return row_in(qkv, row, c_.shape.heads + c_.shape.kv_heads + kv_head_);
   }
 
-  void scale(Real* x, int64_t rows) const {
-    Real factor[kTile];
-    std::fill_n(factor, rows, static_cast<Real>(c_.shape.score_scale()));
-    scale_rows(x, rows, width_, factor);
-  }
+  Real scale() const { return static_cast<Real>(c_.shape.score_scale()); }
 
   void drop(int64_t g, int64_t query0, int64_t key0, const ScoreTile& p, const ScoreTile& dp, const ScoreTile& kept,
             Real* factors) const {
     dropout_tile(c_.dropout, c_.positions(), (b_ * c_.shape.heads + head(g)) * c_.positions() + query0, key0, p, factors);
-    for (int64_t r = 0; r < p.rows; ++r) {
-      const int64_t visible = p.visible(r), row = r * kTile;
-      for (int64_t j = 0; j < visible; ++j) {
-        kept.data[row + j] = p.data[row + j] * factors[row + j];
-        dp.data[row + j] *= factors[row + j];
-      }
-      std::fill(kept.data + row + visible, kept.data + row + p.keys, Real(0));
-    }
+    multiply_visible(p, factors, kept.data);
+    multiply_visible(dp, factors, dp.data);
   }
 
-  void store(const Real* in, int64_t rows, Real* out) const {
-    for (int64_t r = 0; r < rows; ++r) {
-      const Real* from = in + r * width_;
-      Real* to = out + r * c_.shape.qkv_width();
-      if (c_.add)
-        for (int64_t d = 0; d < hd_; ++d) to[d] += from[d];
-      else
-        std::copy_n(from, hd_, to);
-    }
+  // Rotates `rows` positions from `begin` on back, in place, and hands them over times `factor`.
+  void store(Real* sums, int64_t begin, int64_t rows, Real factor, const RopeTable* rope, Real* out) const {
+    if (rope != nullptr) rotate_positions_back(sums, rows, width_, *rope, begin);
+    (c_.add ? add_rows : copy_rows)(sums, width_, rows, hd_, factor, out, c_.shape.qkv_width());
   }
 
   const Call& c_;
@@ -159,13 +143,14 @@ class HeadGroupBackward {
   Tensor dk_, dv_;                    // (rows, width)
 };
 
-// Many heads: a piece is a head group, whose buffers stay in the cache of one core.
+// Many heads: a piece is a head group, whose buffers stay in the cache of one core. Key tiles go backwards so that a query tile
+// meets them from the diagonal on, as in backward_by_tile.
 void backward_by_group(const Call& call) {
   parallel_pieces(call.batch() * call.shape.kv_heads, [&](int64_t i) {
     HeadGroupBackward group(call, i);
     for (int64_t tile = 0; tile < call.tiles(); ++tile) group.prepare(tile);
-    for (int64_t offset = 0; offset < call.tiles(); ++offset)
-      for (int64_t tile = 0; tile + offset < call.tiles(); ++tile) group.accumulate(tile, offset);
+    for (int64_t tile = call.tiles() - 1; tile >= 0; --tile)
+      for (int64_t offset = 0; tile + offset < call.tiles(); ++offset) group.accumulate(tile, offset);
     for (int64_t tile = 0; tile < call.tiles(); ++tile) group.finish(tile);
   });
 }
@@ -188,9 +173,8 @@ void backward_by_tile(const Call& call) {
 
 void attention_backward(const AttentionSaved& saved, const Tensor& dy, const AttentionShape& shape, const RopeTable* rope,
                         const AttentionDropout& dropout, Tensor& dqkv, bool add) {
-  constexpr int64_t kManyGroups = 16;
   const Call call{saved, dy, shape, rope, dropout, dqkv, add};
-  if (call.tiles() == 1 || call.batch() * shape.kv_heads >= kManyGroups)
+  if (call.tiles() == 1 || call.batch() * shape.kv_heads >= kManyHeadGroups)
     backward_by_group(call);
   else
     backward_by_tile(call);

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
 #include "core/kernels/attention_tiles.h"
 #include "core/parallel.h"
@@ -13,88 +12,129 @@ constexpr int64_t kQueryTile = 64;
 constexpr int64_t kKeyTile = 128;  // a multiple of KvCache::kPanel
 static_assert(kKeyTile % KvCache::kPanel == 0);
 
-// All that a piece needs: the queries of one head in a tile, over all keys they see.
+struct Call {
+  const Tensor& qkv;  // (B,t,(H+2K)*hd)
+  const AttentionShape& shape;
+  const RopeTable* rope;
+  const AttentionDropout& dropout;
+  int64_t first;  // position of the first query
+  Real* out;      // (B,t,H*hd)
+  Real* log_sum;  // (B,H,t) or null
+
+  int64_t batch() const { return qkv.shape()[0]; }
+  int64_t count() const { return qkv.shape()[1]; }
+  int64_t tiles() const { return (count() + kQueryTile - 1) / kQueryTile; }
+};
+
+// One tile of queries of one head, over all keys that they see.
 class QueryTileForward {
  public:
-  QueryTileForward(const Tensor& qkv, const KvCache& cache, const AttentionShape& shape, const RopeTable* rope,
-                   const AttentionDropout& dropout)
-      : qkv_(qkv),
-        cache_(cache),
-        shape_(shape),
-        rope_(rope),
-        dropout_(dropout),
-        count_(qkv.shape()[1]),
-        first_(cache.length() - count_),
-        width_(cache.value_width()) {}
+  QueryTileForward(const Call& call, int64_t b, int64_t head, int64_t tile)
+      : c_(call),
+        b_(b),
+        head_(head),
+        begin_(tile * kQueryTile),
+        rows_(std::min(kQueryTile, call.count() - begin_)),
+        hd_(call.shape.head_dim),
+        width_(round_up_to_lanes(hd_)) {}
 
-  // Rows [begin, end) of the new positions. out (B,t,H*hd); log_sum (B,H,t) or null.
-  void run(int64_t b, int64_t head, int64_t begin, int64_t end, Real* out, Real* log_sum) const {
-    const int64_t rows = end - begin, kv_head = head / shape_.queries_per_kv();
-    Tensor buffer({rows, 2 * width_ + kKeyTile * (dropout_.p > 0 ? 2 : 1)});
-    Real* q = buffer.data();        // (rows,width)
-    Real* sum = q + rows * width_;  // (rows,width)
-    Real* scores = sum + rows * width_;
+  void run(const KeyValueHead<const Real>& kv) const {
+    Tensor buffer({rows_, 2 * width_ + kKeyTile * (c_.dropout.p > 0 ? 2 : 1)});
+    Real* q = buffer.data();         // (rows,width)
+    Real* sum = q + rows_ * width_;  // (rows,width)
+    Real* scores = sum + rows_ * width_;
     Real row_max[kQueryTile], row_sum[kQueryTile], rescale[kQueryTile];
-    std::fill_n(row_max, rows, -std::numeric_limits<Real>::infinity());
-    std::fill_n(row_sum, rows, Real(0));
-    load_queries(b, head, begin, rows, q);
-    const int64_t keys_seen = first_ + end;
+    std::fill_n(row_max, rows_, -std::numeric_limits<Real>::infinity());
+    std::fill_n(row_sum, rows_, Real(0));
+    load_head(c_.qkv.data() + (b_ * c_.count() + begin_) * c_.shape.qkv_width() + head_ * hd_, c_.shape.qkv_width(), rows_, hd_,
+              static_cast<Real>(c_.shape.score_scale()), c_.rope, begin_, q, width_);
+    const int64_t keys_seen = c_.first + begin_ + rows_;
     for (int64_t key0 = 0; key0 < keys_seen; key0 += kKeyTile) {
-      const ScoreTile tile{scores, kKeyTile, rows, std::min(kKeyTile, keys_seen - key0), first_ + begin - key0};
-      visible_scores({q, width_}, shape_.head_dim, cache_.key_panels(b, kv_head) + key0 * shape_.head_dim, tile);
+      const ScoreTile tile{scores, kKeyTile, rows_, std::min(kKeyTile, keys_seen - key0), c_.first + begin_ - key0};
+      visible_scores({q, width_}, hd_, kv.key_panels + key0 * hd_, tile);
       softmax_tile(tile, row_max, row_sum, rescale);
-      if (dropout_.p > 0) drop(tile, (b * shape_.heads + head) * count_ + begin, key0, scores + rows * kKeyTile);
-      if (key0 > 0) scale_rows(sum, rows, width_, rescale);
-      visible_product(tile, {cache_.values(b, kv_head) + key0 * width_, width_}, width_, sum, width_, key0 > 0);
+      if (c_.dropout.p > 0) drop(tile, key0, scores + rows_ * kKeyTile);
+      if (key0 > 0) scale_rows(sum, rows_, width_, rescale);
+      visible_product(tile, {kv.values + key0 * width_, width_}, width_, sum, width_, key0 > 0);
     }
-    for (int64_t r = 0; r < rows; ++r) {
-      const Real factor = 1 / row_sum[r];
-      Real* y = out + (b * count_ + begin + r) * shape_.out_width() + head * shape_.head_dim;
-      for (int64_t d = 0; d < shape_.head_dim; ++d) y[d] = sum[r * width_ + d] * factor;
-      if (log_sum != nullptr) log_sum[(b * shape_.heads + head) * count_ + begin + r] = row_max[r] + std::log(row_sum[r]);
-    }
+    store(sum, row_max, row_sum);
   }
 
  private:
-  void load_queries(int64_t b, int64_t head, int64_t begin, int64_t rows, Real* q) const {
-    const Real* in = qkv_.data() + (b * count_ + begin) * shape_.qkv_width() + head * shape_.head_dim;
-    copy_head(in, shape_.qkv_width(), rows, shape_.head_dim, q, width_);
-    if (rope_ != nullptr) rotate_rows(q, width_, rows, *rope_, begin);
-    Real scale[kQueryTile];
-    std::fill_n(scale, rows, static_cast<Real>(shape_.score_scale()));
-    scale_rows(q, rows, width_, scale);
+  void drop(const ScoreTile& tile, int64_t key0, Real* factors) const {
+    dropout_tile(c_.dropout, c_.count(), first_row(), key0, tile, factors);
+    multiply_visible(tile, factors, tile.data);
   }
 
-  void drop(const ScoreTile& tile, int64_t row_of_mask, int64_t key0, Real* factors) const {
-    dropout_tile(dropout_, count_, row_of_mask, key0, tile, factors);
-    for (int64_t r = 0; r < tile.rows; ++r)
-      for (int64_t j = 0; j < tile.visible(r); ++j) tile.data[r * tile.ld + j] *= factors[r * tile.ld + j];
+  void store(Real* sum, const Real* row_max, Real* row_sum) const {
+    for (int64_t r = 0; r < rows_; ++r) {
+      if (c_.log_sum != nullptr) c_.log_sum[first_row() + r] = row_max[r] + std::log(row_sum[r]);
+      row_sum[r] = 1 / row_sum[r];
+    }
+    scale_rows(sum, rows_, width_, row_sum);
+    copy_rows(sum, width_, rows_, hd_, 1, c_.out + (b_ * c_.count() + begin_) * c_.shape.out_width() + head_ * hd_,
+              c_.shape.out_width());
   }
 
-  const Tensor& qkv_;
-  const KvCache& cache_;
-  const AttentionShape& shape_;
-  const RopeTable* rope_;
-  const AttentionDropout& dropout_;
-  int64_t count_, first_, width_;
+  int64_t first_row() const { return (b_ * c_.shape.heads + head_) * c_.count() + begin_; }  // of (B,H,t)
+
+  const Call& c_;
+  int64_t b_, head_, begin_, rows_, hd_, width_;
 };
+
+// Many heads: a piece is a key/value head of a sequence with all that reads it; its keys and values stay in the cache of one core.
+void forward_by_group(const Call& call) {
+  const AttentionShape& s = call.shape;
+  const int64_t hd = s.head_dim, positions = (call.count() + KvCache::kPanel - 1) / KvCache::kPanel * KvCache::kPanel;
+  parallel_pieces(call.batch() * s.kv_heads, [&](int64_t piece) {
+    const int64_t b = piece / s.kv_heads, kv_head = piece % s.kv_heads;
+    Tensor panels({positions, hd}), values({positions, round_up_to_lanes(hd)});
+    for (int64_t t = 0; t < call.count(); t += KvCache::kPanel) {
+      const Real* k = call.qkv.data() + (b * call.count() + t) * s.qkv_width() + (s.heads + kv_head) * hd;
+      store_keys_values(k, k + s.kv_heads * hd, s.qkv_width(), std::min(KvCache::kPanel, call.count() - t), hd, call.rope, t, t,
+                        {panels.data(), values.data()});
+    }
+    for (int64_t g = 0; g < s.queries_per_kv(); ++g)
+      for (int64_t tile = 0; tile < call.tiles(); ++tile)
+        QueryTileForward(call, b, kv_head * s.queries_per_kv() + g, tile).run({panels.data(), values.data()});
+  });
+}
+
+// Few heads: a piece is a tile of queries. The last tile of a sequence sees most keys and takes longest, so these go first: short
+// pieces fill the end.
+void forward_by_tile(const Call& call, const KvCache& cache) {
+  const int64_t heads = call.shape.heads, sequences = call.batch() * heads;
+  parallel_pieces(sequences * call.tiles(), [&](int64_t piece) {
+    const int64_t b = piece % sequences / heads, head = piece % heads, kv_head = head / call.shape.queries_per_kv();
+    QueryTileForward(call, b, head, call.tiles() - 1 - piece / sequences)
+        .run({cache.key_panels(b, kv_head), cache.values(b, kv_head)});
+  });
+}
 
 }  // namespace
 
-Tensor attention_forward(const Tensor& qkv, KvCache& cache, const AttentionShape& shape, const RopeTable* rope,
-                         const AttentionDropout& dropout, Tensor* log_sum) {
+Tensor attention_forward(const Tensor& qkv, const AttentionShape& shape, const RopeTable* rope, const AttentionDropout& dropout,
+                         Tensor* log_sum) {
   const int64_t batch = qkv.shape()[0], count = qkv.shape()[1];
-  cache.append(qkv, rope);
   Tensor out({batch, count, shape.out_width()});
   if (log_sum != nullptr) *log_sum = Tensor({batch, shape.heads, count});
-  const QueryTileForward tile(qkv, cache, shape, rope, dropout);
-  const int64_t tiles = (count + kQueryTile - 1) / kQueryTile, sequences = batch * shape.heads;
-  // The last tile of a sequence sees most keys and takes longest, so these go first: short pieces fill the end.
-  parallel_pieces(sequences * tiles, [&](int64_t piece) {
-    const int64_t begin = (tiles - 1 - piece / sequences) * kQueryTile, sequence = piece % sequences;
-    tile.run(sequence / shape.heads, sequence % shape.heads, begin, std::min(begin + kQueryTile, count), out.data(),
-             log_sum != nullptr ? log_sum->data() : nullptr);
-  });
+  const Call call{qkv, shape, rope, dropout, 0, out.data(), log_sum != nullptr ? log_sum->data() : nullptr};
+  if (batch * shape.kv_heads >= kManyHeadGroups) {
+    forward_by_group(call);
+  } else {
+    KvCache cache(batch, shape, count);
+    cache.append(qkv, rope);
+    forward_by_tile(call, cache);
+  }
+  return out;
+}
+
+Tensor attention_with_cache(const Tensor& qkv, KvCache& cache, const AttentionShape& shape, const RopeTable* rope) {
+  Tensor out({qkv.shape()[0], qkv.shape()[1], shape.out_width()});
+  const int64_t first = cache.length();
+  const AttentionDropout none;
+  cache.append(qkv, rope);
+  forward_by_tile({qkv, shape, rope, none, first, out.data(), nullptr}, cache);
   return out;
 }
 

@@ -41,42 +41,34 @@ namespace avx512 {
 }  // namespace avx512
 #endif
 
-using Product = void (*)(int64_t, int64_t, int64_t, TileOperand, TileOperand, Real*, int64_t, bool);
-
-struct Version {
-  const char* name;
-  Product plain, transposed;
-};
-
-Version choose_version() {
-#if defined(ROWAN_X86_VERSIONS)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq"))
-    return {"avx512", avx512::product<false>, avx512::product<true>};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {"avx2", avx2::product<false>, avx2::product<true>};
-#endif
-  return {"baseline", baseline::product<false>, baseline::product<true>};
-}
-
-const Version& version() {
-  static const Version chosen = choose_version();
-  return chosen;
+const TileProductVersion& best_version() {
+  static const TileProductVersion best = tile_product_versions().front();
+  return best;
 }
 
 }  // namespace
 
+std::vector<TileProductVersion> tile_product_versions() {
+  std::vector<TileProductVersion> versions;
+#if defined(ROWAN_X86_VERSIONS)
+  const bool fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq"))
+    versions.push_back({"avx512", avx512::product<false>, avx512::product<true>});
+  if (fma) versions.push_back({"avx2", avx2::product<false>, avx2::product<true>});
+#endif
+  versions.push_back({"baseline", baseline::product<false>, baseline::product<true>});
+  return versions;
+}
+
 void tile_product(int64_t m, int64_t n, int64_t k, TileOperand a, TileOperand b, Real* c, int64_t ldc, bool accumulate) {
-  ROWAN_ASSERT(n % kLane == 0);
-  version().plain(m, n, k, a, b, c, ldc, accumulate);
+  ROWAN_ASSERT(n % kLanes == 0);
+  best_version().plain(m, n, k, a, b, c, ldc, accumulate);
 }
 
 void tile_product_transposed(int64_t m, int64_t n, int64_t k, TileOperand a, TileOperand b, Real* c, int64_t ldc, bool accumulate) {
-  ROWAN_ASSERT(n % kLane == 0);
-  version().transposed(m, n, k, a, b, c, ldc, accumulate);
-}
-
-const char* tile_product_version() {
-  return version().name;
+  ROWAN_ASSERT(n % kLanes == 0);
+  best_version().transposed(m, n, k, a, b, c, ldc, accumulate);
 }
 
 }  // namespace rowan

@@ -1,9 +1,8 @@
 #include "core/kernels/attention_tiles.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "core/error.h"
+#include "core/kernels/dropout.h"
 
 namespace rowan {
 namespace {
@@ -13,24 +12,27 @@ constexpr int64_t kStrip = 8;
 
 }  // namespace
 
-void copy_head(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real* out, int64_t out_ld) {
-  for (int64_t r = 0; r < rows; ++r) {
-    std::memcpy(out + r * out_ld, in + r * in_ld, static_cast<size_t>(n) * sizeof(Real));
-    std::fill(out + r * out_ld + n, out + (r + 1) * out_ld, Real(0));
+void load_head(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real factor, const RopeTable* rope, int64_t first, Real* out,
+               int64_t out_ld) {
+  copy_rows(in, in_ld, rows, n, factor, out, out_ld);
+  for (int64_t r = 0; r < rows; ++r) std::fill(out + r * out_ld + n, out + (r + 1) * out_ld, Real(0));
+  if (rope != nullptr) rotate_positions(out, rows, out_ld, *rope, first);
+}
+
+void store_keys_values(const Real* k, const Real* v, int64_t ld, int64_t rows, int64_t head_dim, const RopeTable* rope,
+                       int64_t first, int64_t position, const KeyValueHead<Real>& out) {
+  constexpr int64_t kPanel = KvCache::kPanel;
+  const int64_t width = round_up_to_lanes(head_dim), column = position % kPanel;
+  ROWAN_ASSERT(column + rows <= kPanel);
+  Real* panel = out.key_panels + (position - column) * head_dim;
+  if (rope != nullptr) {
+    // The values' place serves as a buffer: it is overwritten below.
+    load_head(k, ld, rows, head_dim, 1, rope, first, out.values + position * width, width);
+    transpose(out.values + position * width, width, rows, head_dim, panel + column, kPanel);
+  } else {
+    transpose(k, ld, rows, head_dim, panel + column, kPanel);
   }
-}
-
-void transpose_into_panel(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real* panel, int64_t first) {
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t d = 0; d < n; ++d) panel[d * KvCache::kPanel + first + r] = in[r * in_ld + d];
-}
-
-void rotate_rows(Real* head, int64_t ld, int64_t rows, const RopeTable& table, int64_t first) {
-  for (int64_t r = 0; r < rows; ++r) rotate(head + r * ld, 1, 0, table.cos(first + r), table.sin(first + r), table.rope());
-}
-
-void rotate_rows_back(Real* head, int64_t ld, int64_t rows, const RopeTable& table, int64_t first) {
-  for (int64_t r = 0; r < rows; ++r) rotate_back(head + r * ld, 1, 0, table.cos(first + r), table.sin(first + r), table.rope());
+  load_head(v, ld, rows, head_dim, 1, nullptr, 0, out.values + position * width, width);
 }
 
 void visible_scores(TileOperand q, int64_t head_dim, const Real* panels, const ScoreTile& tile) {
@@ -42,7 +44,7 @@ void visible_scores(TileOperand q, int64_t head_dim, const Real* panels, const S
     for (int64_t r = 0; r < tile.rows; r += step) {
       const int64_t rows = std::min(step, tile.rows - r), seen = std::min(n, diagonal + r + rows);
       if (seen > 0)
-        tile_product(rows, round_up_to_lane(seen), head_dim, {q.data + r * q.ld, q.ld}, keys, tile.data + r * tile.ld + key0,
+        tile_product(rows, round_up_to_lanes(seen), head_dim, {q.data + r * q.ld, q.ld}, keys, tile.data + r * tile.ld + key0,
                      tile.ld, false);
     }
   }
@@ -68,13 +70,11 @@ void visible_product_transposed(const ScoreTile& tile, TileOperand b, int64_t wi
 
 void dropout_tile(const AttentionDropout& dropout, int64_t positions, int64_t row_of_mask, int64_t key0, const ScoreTile& tile,
                   Real* factors) {
-  const Real keep = static_cast<Real>(1 / (1 - dropout.p));
-  const int64_t row_length = round_up_to_lane(positions);
+  const int64_t row_length = round_up_to_lanes(positions);  // rows begin at a whole block of random numbers
   for (int64_t r = 0; r < tile.rows; ++r)
-    for (int64_t j = 0; j < tile.visible(r); ++j) {
-      const int64_t index = (row_of_mask + r) * row_length + key0 + j;
-      factors[r * tile.ld + j] = random_uniform(dropout.key, static_cast<uint64_t>(index)) < dropout.p ? 0 : keep;
-    }
+    if (const int64_t visible = tile.visible(r); visible > 0)
+      dropout_scale(dropout.key, dropout.p, static_cast<uint64_t>((row_of_mask + r) * row_length + key0), visible,
+                    factors + r * tile.ld);
 }
 
 }  // namespace rowan

@@ -10,15 +10,24 @@
 
 namespace rowan {
 
-// rows x n from `in`, rows in_ld apart, to `out`, rows out_ld apart; columns n .. out_ld become 0.
-void copy_head(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real* out, int64_t out_ld);
+// From this many pairs of a sequence and a key/value head on, each pair is one piece of parallel work. Below, pieces are tiles.
+inline constexpr int64_t kManyHeadGroups = 8;
 
-// rows x n, rows in_ld apart, to out (n, KvCache::kPanel), columns `first` .. `first + rows`.
-void transpose_into_panel(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real* panel, int64_t first);
+// A head at `rows` positions: rows x n from `in`, rows in_ld apart, times `factor`, to `out`, rows out_ld apart; columns n ..
+// out_ld become 0. Rotated unless rope is null, by the table's entries first, first + 1, ...
+void load_head(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real factor, const RopeTable* rope, int64_t first, Real* out,
+               int64_t out_ld);
 
-// Rotates `rows` heads, ld apart, at the table's positions first, first + 1, ...
-void rotate_rows(Real* head, int64_t ld, int64_t rows, const RopeTable& table, int64_t first);
-void rotate_rows_back(Real* head, int64_t ld, int64_t rows, const RopeTable& table, int64_t first);
+// Where a sequence's keys and values of one head stand, laid out for the products, position 0 first.
+template <class T>
+struct KeyValueHead {
+  T* key_panels;  // (panels, hd, KvCache::kPanel)
+  T* values;      // (positions, hd rounded up to lanes)
+};
+
+// Lays out `rows` positions from `position` on, which must not cross the border of a panel. k and v are (rows,hd), rows `ld` apart.
+void store_keys_values(const Real* k, const Real* v, int64_t ld, int64_t rows, int64_t head_dim, const RopeTable* rope,
+                       int64_t first, int64_t position, const KeyValueHead<Real>& out);
 
 // tile = q (rows,hd) times the transposed keys, for what is visible; the rest of a row stays undefined. `panels` are as in KvCache
 // and begin with the tile's first key.

@@ -12,7 +12,7 @@ KvCache::KvCache(int64_t batch, const AttentionShape& shape, int64_t capacity)
       batch_(batch),
       capacity_(capacity),
       panels_((capacity + kPanel - 1) / kPanel),
-      value_width_(round_up_to_lane(shape.head_dim)) {
+      value_width_(round_up_to_lanes(shape.head_dim)) {
   ROWAN_CHECK(batch >= 0 && capacity > 0, "[kv cache] batch ", batch, " and capacity ", capacity, " must be positive");
   const int64_t heads = batch * shape.kv_heads;
   keys_ = Tensor({heads, panels_, shape.head_dim, kPanel});
@@ -49,21 +49,11 @@ void KvCache::append(const Tensor& qkv, const RopeTable* rope) {
 }
 
 void KvCache::append_block(const Tensor& qkv, int64_t b, int64_t begin, int64_t end, const RopeTable* rope) {
-  const int64_t width = shape_.qkv_width(), hd = shape_.head_dim, rows = end - begin, count = qkv.shape()[1];
-  Tensor rotated({rows, hd});
+  const int64_t width = shape_.qkv_width(), hd = shape_.head_dim, count = qkv.shape()[1];
   for (int64_t head = 0; head < shape_.kv_heads; ++head) {
     const Real* k = qkv.data() + (b * count + begin - length_) * width + (shape_.heads + head) * hd;
-    const Real* v = k + shape_.kv_heads * hd;
-    Real* panel = const_cast<Real*>(key_panels(b, head)) + begin / kPanel * kPanel * hd;
-    Real* values_out = const_cast<Real*>(values(b, head)) + begin * value_width_;
-    if (rope != nullptr) {
-      copy_head(k, width, rows, hd, rotated.data(), hd);
-      rotate_rows(rotated.data(), hd, rows, *rope, begin - length_);
-      transpose_into_panel(rotated.data(), hd, rows, hd, panel, begin % kPanel);
-    } else {
-      transpose_into_panel(k, width, rows, hd, panel, begin % kPanel);
-    }
-    copy_head(v, width, rows, hd, values_out, value_width_);
+    store_keys_values(k, k + shape_.kv_heads * hd, width, end - begin, hd, rope, begin - length_, begin,
+                      {const_cast<Real*>(key_panels(b, head)), const_cast<Real*>(values(b, head))});
   }
 }
 

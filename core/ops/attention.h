@@ -31,13 +31,11 @@ inline Variable attention(const Variable& qkv, const AttentionShape& shape, cons
                           const RandomKey& key = {}) {
   check_attention(qkv.value(), shape, rope);
   ROWAN_CHECK(dropout >= 0 && dropout < 1, "[attention] dropout ", dropout, " is outside [0, 1)");
-  const int64_t batch = qkv.shape()[0], length = qkv.shape()[1];
   std::optional<RopeTable> table;
-  if (rope != nullptr) table.emplace(*rope, 0, length);
+  if (rope != nullptr) table.emplace(*rope, 0, qkv.shape()[1]);
   const AttentionDropout drop{dropout, key};
-  KvCache cache(batch, shape, length);
   AttentionSaved saved{qkv.value(), {}, {}};
-  saved.out = attention_forward(qkv.value(), cache, shape, table ? &*table : nullptr, drop, &saved.log_sum);
+  saved.out = attention_forward(qkv.value(), shape, table ? &*table : nullptr, drop, &saved.log_sum);
   return record("attention", saved.out, {qkv}, [saved, shape, table, drop](const Tensor& dy, InputGrads& in) {
     const InputGrads::Target dqkv = in.target(0);
     attention_backward(saved, dy, shape, table ? &*table : nullptr, drop, dqkv.tensor, !dqkv.fresh);
@@ -45,13 +43,13 @@ inline Variable attention(const Variable& qkv, const AttentionShape& shape, cons
 }
 
 // The attention of new positions qkv (B,t,(H+2K)*hd) over those in the cache and themselves: (B,t,H*hd). Appends them to the
-// cache. The same code as attention(), so cached and uncached results have the same bits. No tape, no dropout.
+// cache. The same kernels as attention(), so cached and uncached results have the same bits. No tape, no dropout.
 // Throws when they do not fit; the cache is then as before.
 inline Tensor attention_decode(const Tensor& qkv, KvCache& cache, const AttentionShape& shape, const Rope* rope = nullptr) {
   check_attention(qkv, shape, rope);
   std::optional<RopeTable> table;
   if (rope != nullptr) table.emplace(*rope, cache.length(), qkv.shape()[1]);
-  return attention_forward(qkv, cache, shape, table ? &*table : nullptr, {}, nullptr);
+  return attention_with_cache(qkv, cache, shape, table ? &*table : nullptr);
 }
 
 }  // namespace rowan

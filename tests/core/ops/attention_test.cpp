@@ -92,7 +92,7 @@ TEST(Attention, has_the_same_bits_for_any_thread_count) {
 }
 
 TEST(Attention, the_order_of_work_in_the_backward_does_not_depend_on_the_batch) {
-  // 16 sequences run head by head, one runs tile by tile: each sequence must come out the same.
+  // 16 sequences run head group by head group, one runs tile by tile: each sequence must come out the same.
   const AttentionShape shape{.heads = 2, .kv_heads = 1, .head_dim = 8};
   const int64_t batch = 16, length = 200;
   const Tensor qkv = random_tensor({batch, length, shape.qkv_width()}, 1),
