@@ -55,10 +55,10 @@ template <class... Parts>
 }  // namespace rowan
 
 // The message is only built when the condition fails.
-#define ROWAN_CHECK(condition, ...)                     \
-  do {                                                  \
-    if (!(condition)) [[unlikely]]                      \
-      ::rowan::fail(__VA_ARGS__);                       \
+#define ROWAN_CHECK(condition, ...) \
+  do {                              \
+    if (!(condition)) [[unlikely]]  \
+      ::rowan::fail(__VA_ARGS__);   \
   } while (false)
 
 // For our own bugs, in the inner loops too: on in builds with assertions.

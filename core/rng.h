@@ -13,7 +13,15 @@
 namespace rowan {
 
 // Who asks. Two purposes never share numbers. New ones go at the end: the values are part of what a checkpoint promises.
-enum class Purpose : uint32_t { kInit = 1, kDataOrder = 2, kDropout = 3, kSample = 4, kSyntheticData = 5, kNegatives = 6, kTest = 7 };
+enum class Purpose : uint32_t {
+  kInit = 1,
+  kDataOrder = 2,
+  kDropout = 3,
+  kSample = 4,
+  kSyntheticData = 5,
+  kNegatives = 6,
+  kTest = 7
+};
 
 struct RandomKey {
   uint64_t seed = 0;

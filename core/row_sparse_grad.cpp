@@ -46,7 +46,8 @@ SortedIds sort_ids(std::span<const int32_t> ids) {
 }
 
 void RowSparseGrad::append(const Ids& ids, const Tensor& dy) {
-  ROWAN_CHECK(dy.size() == ids.size() * width_, "[row_sparse_grad] ", ids.size(), " ids of width ", width_, " but dy is ", dy.shape());
+  ROWAN_CHECK(dy.size() == ids.size() * width_, "[row_sparse_grad] ", ids.size(), " ids of width ", width_, " but dy is ",
+              dy.shape());
   check_ids(ids, rows_, "row_sparse_grad");
   pending_.push_back({ids, dy.reshape({ids.size(), width_})});
 }
@@ -78,13 +79,16 @@ void RowSparseGrad::coalesce() {
     Real* out = sums.data() + k * width_;
     const auto first = static_cast<size_t>(sorted.begin[static_cast<size_t>(k)]);
     const auto last = static_cast<size_t>(sorted.begin[static_cast<size_t>(k) + 1]);
-    std::copy(source[static_cast<size_t>(sorted.order[first])] + from, source[static_cast<size_t>(sorted.order[first])] + to, out + from);
+    std::copy(source[static_cast<size_t>(sorted.order[first])] + from, source[static_cast<size_t>(sorted.order[first])] + to,
+              out + from);
     for (size_t o = first + 1; o < last; ++o) {
       const Real* row = source[static_cast<size_t>(sorted.order[o])];
       for (int64_t j = from; j < to; ++j) out[j] += row[j];
     }
   };
-  const auto run_length = [&](int64_t k) { return sorted.begin[static_cast<size_t>(k) + 1] - sorted.begin[static_cast<size_t>(k)]; };
+  const auto run_length = [&](int64_t k) {
+    return sorted.begin[static_cast<size_t>(k) + 1] - sorted.begin[static_cast<size_t>(k)];
+  };
   std::vector<int64_t> long_runs;
   for (int64_t k = 0; k < unique; ++k) {
     const auto begin = static_cast<size_t>(sorted.begin[static_cast<size_t>(k)]);
@@ -119,8 +123,12 @@ const std::vector<int32_t>& RowSparseGrad::counts() const {
   ROWAN_ASSERT(coalesced());
   return counts_;
 }
-std::span<Real> RowSparseGrad::row(int64_t k) { return sums_.row(k); }
-std::span<const Real> RowSparseGrad::row(int64_t k) const { return sums_.row(k); }
+std::span<Real> RowSparseGrad::row(int64_t k) {
+  return sums_.row(k);
+}
+std::span<const Real> RowSparseGrad::row(int64_t k) const {
+  return sums_.row(k);
+}
 
 void RowSparseGrad::scale(Real factor) {
   ROWAN_ASSERT(coalesced());

@@ -29,14 +29,14 @@ class RowSparseGrad {
   void clear();
 
   // After coalesce(). Everything below is in the order of ids().
-  const std::vector<int32_t>& ids() const;             // (U), strictly increasing
-  const std::vector<int32_t>& counts() const;          // (U), how often each id was read
-  std::span<Real> row(int64_t k);                      // (D)
-  std::span<const Real> row(int64_t k) const;          // (D)
-  Tensor& values() { return sums_; }                   // (U,D)
-  const Tensor& values() const { return sums_; }       // (U,D)
-  void scale(Real factor);                             // of every row
-  void add_to(Tensor& dense) const;                    // dense (V,D) += this
+  const std::vector<int32_t>& ids() const;        // (U), strictly increasing
+  const std::vector<int32_t>& counts() const;     // (U), how often each id was read
+  std::span<Real> row(int64_t k);                 // (D)
+  std::span<const Real> row(int64_t k) const;     // (D)
+  Tensor& values() { return sums_; }              // (U,D)
+  const Tensor& values() const { return sums_; }  // (U,D)
+  void scale(Real factor);                        // of every row
+  void add_to(Tensor& dense) const;               // dense (V,D) += this
 
  private:
   struct Chunk {

@@ -55,6 +55,8 @@ class Shape {
   int64_t size_ = 1;
 };
 
-inline std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.str(); }
+inline std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << shape.str();
+}
 
 }  // namespace rowan

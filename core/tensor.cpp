@@ -141,10 +141,18 @@ Tensor Tensor::clone() const {
   return t;
 }
 
-void Tensor::fill(Real value) { std::fill_n(data(), size(), value); }
+void Tensor::fill(Real value) {
+  std::fill_n(data(), size(), value);
+}
 
-PoolStats pool_stats() { return BufferPool::instance().stats(); }
-void reset_pool_peak() { BufferPool::instance().reset_peak(); }
-void release_pool() { BufferPool::instance().release(); }
+PoolStats pool_stats() {
+  return BufferPool::instance().stats();
+}
+void reset_pool_peak() {
+  BufferPool::instance().reset_peak();
+}
+void release_pool() {
+  BufferPool::instance().release();
+}
 
 }  // namespace rowan

@@ -55,7 +55,9 @@ struct Variable::Node {
   }
 };
 
-Variable::Variable(const Tensor& value) : node_(std::make_shared<Node>()) { node_->value = value; }
+Variable::Variable(const Tensor& value) : node_(std::make_shared<Node>()) {
+  node_->value = value;
+}
 
 Variable Variable::leaf(const Tensor& value, GradKind kind) {
   Variable v(value);
@@ -77,18 +79,32 @@ Tensor& Variable::value() {
   ROWAN_ASSERT(node_ != nullptr);
   return node_->value;
 }
-bool Variable::needs_grad() const { return node_ != nullptr && node_->needs_grad; }
-GradKind Variable::grad_kind() const { return node_->kind; }
-const char* Variable::op() const { return node_->op; }
-Tensor& Variable::grad() { return node_->grad; }
-RowSparseGrad& Variable::row_grad() { return node_->rows; }
+bool Variable::needs_grad() const {
+  return node_ != nullptr && node_->needs_grad;
+}
+GradKind Variable::grad_kind() const {
+  return node_->kind;
+}
+const char* Variable::op() const {
+  return node_->op;
+}
+Tensor& Variable::grad() {
+  return node_->grad;
+}
+RowSparseGrad& Variable::row_grad() {
+  return node_->rows;
+}
 void Variable::clear_grad() {
   node_->grad = Tensor();
   node_->rows.clear();
 }
 
-bool InputGrads::wants(size_t i) const { return inputs_[i].needs_grad(); }
-bool InputGrads::row_sparse(size_t i) const { return inputs_[i].node_->kind == GradKind::kRowSparse; }
+bool InputGrads::wants(size_t i) const {
+  return inputs_[i].needs_grad();
+}
+bool InputGrads::row_sparse(size_t i) const {
+  return inputs_[i].node_->kind == GradKind::kRowSparse;
+}
 
 InputGrads::Target InputGrads::target(size_t i) {
   Variable::Node& node = *inputs_[i].node_;
@@ -109,7 +125,8 @@ Tensor& InputGrads::dense(size_t i) {
 
 void InputGrads::add(size_t i, const Tensor& t) {
   Variable::Node& node = *inputs_[i].node_;
-  ROWAN_CHECK(t.size() == node.value.size(), "[variable] gradient of shape ", t.shape(), " for a value of shape ", node.value.shape());
+  ROWAN_CHECK(t.size() == node.value.size(), "[variable] gradient of shape ", t.shape(), " for a value of shape ",
+              node.value.shape());
   // A leaf's gradient is scaled and read by the optimizer in place: it must not share a buffer that another input was given.
   if (node.grad.empty())
     node.grad = (node.is_leaf && t.shared() ? t.clone() : t).reshape(node.value.shape());
@@ -136,22 +153,27 @@ Variable record(const char* op, const Tensor& value, const std::vector<Variable>
 
 void backward(const Variable& loss) {
   ROWAN_CHECK(!loss.empty() && loss.value().size() == 1, "[backward] the loss must have one element");
-  ROWAN_CHECK(loss.needs_grad(), "[backward] the loss does not depend on anything that wants a gradient");
+  backward(loss, Tensor::full(loss.shape(), 1));
+}
+
+void backward(const Variable& y, const Tensor& dy) {
+  ROWAN_CHECK(y.needs_grad(), "[backward] the value does not depend on anything that wants a gradient");
+  ROWAN_CHECK(dy.shape() == y.shape(), "[backward] the gradient is ", dy.shape(), " but the value is ", y.shape());
   using NodePointer = std::shared_ptr<Variable::Node>;
   const auto older = [](const NodePointer& a, const NodePointer& b) { return a->number < b->number; };
   std::priority_queue<NodePointer, std::vector<NodePointer>, decltype(older)> ready(older);
   std::unordered_set<const Variable::Node*> seen;
-  loss.node_->grad = Tensor::full(loss.shape(), 1);
-  ready.push(loss.node_);
+  y.node_->grad = dy;
+  ready.push(y.node_);
   while (!ready.empty()) {
     const NodePointer node = ready.top();
     ready.pop();
     if (node->is_leaf) continue;
     ROWAN_CHECK(!node->spent, "[backward] the graph was used already: '", node->op, "' has given its buffers back");
-    const Tensor dy = std::move(node->grad);
+    const Tensor dnode = std::move(node->grad);
     node->grad = Tensor();
     InputGrads in(node->inputs);
-    if (!dy.empty()) node->backward(dy, in);
+    if (!dnode.empty()) node->backward(dnode, in);
     node->spent = true;
     for (const Variable& input : node->inputs)
       if (input.needs_grad() && seen.insert(input.node_.get()).second) ready.push(input.node_);
@@ -160,8 +182,14 @@ void backward(const Variable& loss) {
   }
 }
 
-NoGrad::NoGrad() : previous_(tape_off) { tape_off = true; }
-NoGrad::~NoGrad() { tape_off = previous_; }
-bool grad_enabled() { return !tape_off; }
+NoGrad::NoGrad() : previous_(tape_off) {
+  tape_off = true;
+}
+NoGrad::~NoGrad() {
+  tape_off = previous_;
+}
+bool grad_enabled() {
+  return !tape_off;
+}
 
 }  // namespace rowan

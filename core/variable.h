@@ -34,8 +34,8 @@ class Variable {
  public:
   struct Node;
 
-  Variable() = default;                   // no node; empty() is true
-  explicit Variable(const Tensor& value);  // a constant: no gradient flows into it
+  Variable() = default;                                                         // no node; empty() is true
+  explicit Variable(const Tensor& value);                                       // a constant: no gradient flows into it
   static Variable leaf(const Tensor& value, GradKind kind = GradKind::kDense);  // wants a gradient and keeps it
 
   bool empty() const { return node_ == nullptr; }
@@ -46,13 +46,13 @@ class Variable {
   GradKind grad_kind() const;
   const char* op() const;  // the op that made it; "leaf" or "constant" without one
 
-  Tensor& grad();              // of a dense leaf: empty() until something flowed into it
-  RowSparseGrad& row_grad();   // of a row-sparse leaf
+  Tensor& grad();             // of a dense leaf: empty() until something flowed into it
+  RowSparseGrad& row_grad();  // of a row-sparse leaf
   void clear_grad();
 
  private:
   friend Variable record(const char*, const Tensor&, const std::vector<Variable>&, Backward);
-  friend void backward(const Variable&);
+  friend void backward(const Variable&, const Tensor&);
   friend class InputGrads;
   std::shared_ptr<Node> node_;
 };
@@ -88,6 +88,8 @@ Variable record(const char* op, const Tensor& value, const std::vector<Variable>
 // Runs the tape from a loss of one element, with d loss = 1. Leaves keep their gradients, added to what they had; all else is
 // freed: a second backward() through the same graph is an error.
 void backward(const Variable& loss);
+// The same from a value of any shape and the gradient of the loss with respect to it.
+void backward(const Variable& y, const Tensor& dy);
 
 // No tape on this thread while it lives.
 class NoGrad {

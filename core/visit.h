@@ -24,11 +24,21 @@ struct Limits {
   bool high_open = false;
   std::vector<std::string> choices = {};
 };
-inline Limits at_least(double low) { return {.low = low}; }
-inline Limits above(double low) { return {.low = low, .low_open = true}; }
-inline Limits between(double low, double high) { return {.low = low, .high = high}; }
-inline Limits from_below(double low, double high) { return {.low = low, .high = high, .high_open = true}; }  // [low, high)
-inline Limits one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
+inline Limits at_least(double low) {
+  return {.low = low};
+}
+inline Limits above(double low) {
+  return {.low = low, .low_open = true};
+}
+inline Limits between(double low, double high) {
+  return {.low = low, .high = high};
+}
+inline Limits from_below(double low, double high) {
+  return {.low = low, .high = high, .high_open = true};
+}  // [low, high)
+inline Limits one_of(std::vector<std::string> choices) {
+  return {.choices = std::move(choices)};
+}
 
 // Settings. Numbers are double and int64_t whatever Real is, so a config means the same in every build.
 struct FieldVisitor {

@@ -52,7 +52,7 @@ void for_each_parameter(Module& m, F&& f) {
 struct Pass {
   bool training = false;
   double dropout = 0;  // probability of dropping; used when training
-  RandomKey key;       // seed and step (micro-batches count as steps of their own); purpose kDropout
+  RandomKey key = {};  // seed and step (micro-batches count as steps of their own); purpose kDropout
 };
 
 }  // namespace rowan

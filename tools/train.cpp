@@ -1,0 +1,41 @@
+// rowan train: a new run from a config file.
+#include <memory>
+
+#include "core/parallel.h"
+#include "tools/command.h"
+#include "tools/training.h"
+
+namespace rowan::tools {
+namespace {
+
+struct TrainOptions {
+  std::string config, out;
+  std::vector<std::string> overrides;
+  bool resume = false, overwrite = false;
+};
+
+void run_train(const TrainOptions& o) {
+  const Config config = load_config(o.config, o.overrides);
+  const std::string directory = o.out.empty() ? "runs/" + config.name : o.out;
+  if (o.resume && !checkpoint_steps(directory).empty()) return resume_run(directory, {}, &config, false);
+  const Threads threads(thread_count(config.train.threads));
+  TrainSession session(config);  // all that can be wrong with config and data comes out before anything is written
+  // With --resume, a run that died before its first checkpoint starts again.
+  RunDir run = RunDir::create(directory, o.overwrite || o.resume);
+  run_training(session, run);
+}
+
+void add_train_command(CLI::App& app) {
+  auto o = std::make_shared<TrainOptions>();
+  CLI::App* command = app.add_subcommand("train", "Train a model from a config file");
+  command->add_option("config", o->config, "Config file (TOML)")->required()->type_name("CONFIG");
+  add_set_option(*command, o->overrides);
+  command->add_option("--out", o->out, "Directory of the run (default: runs/<config name>)")->type_name("DIR");
+  CLI::Option* resume = command->add_flag("--resume", o->resume, "Go on when the run exists, start when it does not");
+  command->add_flag("--overwrite", o->overwrite, "Remove the run that is in the directory and start anew")->excludes(resume);
+  command->callback([o] { run_train(*o); });
+}
+ROWAN_COMMAND(add_train_command);
+
+}  // namespace
+}  // namespace rowan::tools

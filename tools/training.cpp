@@ -1,0 +1,95 @@
+#include "tools/training.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "core/parallel.h"
+#include "tools/command.h"
+#include "train/trainer.h"
+
+namespace rowan::tools {
+namespace {
+
+std::string count_text(int64_t n) {
+  if (n < 1000) return fmt::format("{}", n);
+  if (n < 1000000) return fmt::format("{:.1f}K", static_cast<double>(n) / 1e3);
+  return fmt::format("{:.2f}M", static_cast<double>(n) / 1e6);
+}
+
+void print_summary(TrainSession& session, const RunDir& run) {
+  const Config& c = session.config();
+  const GptConfig& m = c.model;
+  const int64_t batch = c.data.batch_size * c.data.seq_len * c.train.grad_accum;
+  fmt::print("run        {}\n", run.path());
+  fmt::print("model      {} layers, {} wide, {} heads, {} positions, {}, {}; {} parameters\n", m.n_layer, m.d_model, m.n_head,
+             m.positions, m.norm, m.mlp, count_text(parameter_count(session.model())));
+  const Corpus& data = session.corpus();
+  fmt::print("data       {} training targets, {} validation, vocabulary {} ({})\n", count_text(data.train->targets()),
+             data.val == nullptr ? "none for" : count_text(data.val->targets()), data.tokenizer->vocab_size(),
+             data.tokenizer->kind());
+  fmt::print("step       {} tokens ({} x {} x {}), {} steps, {:.2f} epochs\n", batch, c.data.batch_size, c.data.seq_len,
+             c.train.grad_accum, c.train.steps,
+             static_cast<double>(c.train.steps * c.train.grad_accum * c.data.batch_size) /
+                 static_cast<double>(session.loader().sequences_per_epoch()));
+  fmt::print("threads    {}\n", current_threads());
+  fmt::print("{}", session.optimizers().report_text());
+  if (m.tied)
+    fmt::print(
+        "The LM head is tied to embed.tokens.weight: softmax gives every row a gradient, so the table is updated densely.\n");
+  std::fflush(stdout);
+}
+
+// What a run directory says about itself beside its checkpoints.
+void write_description(TrainSession& session, const RunDir& run) {
+  publish_text(run.config_path(), resolved_toml(session.config()), IfExists::kReplace);
+  publish_text(run.file("tokenizer.json"), session.corpus().tokenizer->serialize(), IfExists::kReplace);
+}
+
+}  // namespace
+
+int thread_count(int64_t configured) {
+  if (configured > 0) return static_cast<int>(configured);
+  const int cores = usable_cores();
+  if (cores == 1) fmt::print(stderr, "rowan: warning: only one core may be used here (affinity or a container's limit)\n");
+  return cores;
+}
+
+Checkpoint open_checkpoint(const std::string& path, bool strict) {
+  FoundCheckpoint found = find_checkpoint(path, strict);
+  for (const SkippedCheckpoint& s : found.skipped)
+    fmt::print(stderr, "rowan: warning: {} is damaged and left out: {}\n", s.path, s.reason);
+  return std::move(found.checkpoint);
+}
+
+void run_training(TrainSession& session, RunDir& run) {
+  write_description(session, run);
+  print_summary(session, run);
+  TrainOutcome outcome;
+  {
+    Trainer trainer(session, run, {});
+    outcome = trainer.run();
+  }
+  if (outcome.signal != 0) {
+    fmt::print("stopped by signal {} at step {}; go on with: rowan resume {}\n", outcome.signal, outcome.step, run.path());
+    throw ExitStatus{128 + outcome.signal};
+  }
+  fmt::print("done: {} steps; the run is in {}\n", outcome.step, run.path());
+}
+
+void resume_run(const std::string& directory, const std::vector<std::string>& overrides, const Config* wanted, bool strict) {
+  RunDir run = RunDir::open(directory);
+  Checkpoint checkpoint = open_checkpoint(directory, strict);
+  const Config saved = checkpoint_config(checkpoint);
+  const Config config = wanted != nullptr ? *wanted : parse_config(checkpoint.text("/config"), checkpoint.path(), overrides);
+  for (const ConfigChange& change : check_resume_changes(saved, config))
+    fmt::print("changed    {} = {} (was {}){}{}\n", change.key, change.after, change.before, change.note.empty() ? "" : ": ",
+               change.note);
+  const Threads threads(thread_count(config.train.threads));
+  TrainSession session(config, checkpoint_tokenizer(checkpoint));
+  session.load(checkpoint);
+  fmt::print("resuming   {} at step {}\n", checkpoint.path(), session.steps_done());
+  run_training(session, run);
+}
+
+}  // namespace rowan::tools

@@ -1,0 +1,150 @@
+#include "train/session.h"
+
+#include <cmath>
+
+#include "train/checkpoint_state.h"
+
+namespace rowan {
+namespace {
+
+Config with_vocabulary(Config config, const Tokenizer& tokenizer) {
+  int64_t& v = config.model.vocab_size;
+  if (v == 0) v = tokenizer.vocab_size();
+  ROWAN_CHECK(v >= tokenizer.vocab_size(), "[model] vocab_size is ", v, ", but the tokenizer has ", tokenizer.vocab_size(), " ids");
+  config.model.resolve();
+  return config;
+}
+
+std::vector<NamedParameter> named_parameters(Gpt& model) {
+  std::vector<NamedParameter> out;
+  for_each_parameter(model, [&](const std::string& name, Parameter& p) { out.push_back({name, &p}); });
+  return out;
+}
+
+int64_t count_targets(const std::vector<Batch>& batches) {
+  int64_t counted = 0;
+  for (const Batch& b : batches)
+    for (int32_t t : b.targets.values()) counted += t != kIgnored;
+  return counted;
+}
+
+uint64_t unsigned_seed(const Config& config) {
+  return static_cast<uint64_t>(config.train.seed);
+}
+
+}  // namespace
+
+TrainSession::TrainSession(const Config& config) : TrainSession(config, nullptr) {}
+
+TrainSession::TrainSession(const Config& config, std::shared_ptr<const Tokenizer> tokenizer)
+    : corpus_(open_corpus(config.data, std::move(tokenizer))) {
+  config_ = with_vocabulary(config, *corpus_.tokenizer);
+  loader_ =
+      std::make_unique<DataLoader>(corpus_.train, config_.data.batch_size, data_order(config_.data.order), unsigned_seed(config_));
+  model_ = std::make_unique<Gpt>(config_.model, unsigned_seed(config_));
+  parameters_ = named_parameters(*model_);
+  std::vector<ParameterGroup> groups;
+  for (const OptimGroupConfig& g : config_.groups) groups.push_back({g.params, g.optimizer});
+  optimizers_ = std::make_unique<OptimizerSet>(groups, config_.optim.optimizer, parameters_);
+}
+
+Pass TrainSession::training_pass(int64_t micro_batch) const {
+  const auto number = static_cast<uint64_t>(step_ * config_.train.grad_accum + micro_batch);
+  return {.training = true, .dropout = config_.model.dropout, .key = {.seed = unsigned_seed(config_), .step = number}};
+}
+
+StepResult TrainSession::step() {
+  StepResult result;
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < config_.train.grad_accum; ++i) batches.push_back(loader_->next());
+  const int64_t counted = count_targets(batches);
+  // Every micro-batch is weighed by its share of the step's counted targets, so a step does not depend on how it is cut.
+  const double scale = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
+  for (size_t i = 0; i < batches.size(); ++i) {
+    HeadStats stats;
+    const Variable loss =
+        model_->loss(batches[i].inputs, batches[i].targets, scale, training_pass(static_cast<int64_t>(i)), &stats);
+    result.loss += scale * stats.loss_sum;
+    result.tokens += batches[i].inputs.size();
+    if (std::isfinite(result.loss)) backward(loss);
+  }
+  const auto discard = [&](const std::string& what) {
+    for (NamedParameter& p : parameters_) p.parameter->var.clear_grad();
+    result.finite = false;
+    result.what = what;
+    return result;
+  };
+  if (!std::isfinite(result.loss)) return discard(join_text("the loss is ", result.loss));
+  for (NamedParameter& p : parameters_) {
+    if (p.parameter->kind() != GradKind::kRowSparse) continue;
+    p.parameter->row_grad().coalesce();
+    result.touched_rows[p.name] = static_cast<int64_t>(p.parameter->row_grad().ids().size());
+  }
+  const double factor = config_.train.schedule.factor(step_ + 1, config_.train.steps);
+  result.lr = config_.optim.optimizer->lr() * factor;
+  const GradNorm norm = optimizers_->clip_and_step(config_.train.clip_norm, {.step = step_ + 1, .lr_factor = factor});
+  result.grad_norm = norm.norm;
+  if (!norm.finite) return discard("the gradient of " + norm.non_finite + " is not finite");
+  ++step_;
+  tokens_ += result.tokens;
+  return result;
+}
+
+void TrainSession::save(CheckpointWriter& writer) {
+  writer.add_text("/config", resolved_toml(config_));
+  writer.add_text("/tokenizer/json", corpus_.tokenizer->serialize());
+  writer.add("/train/step", step_);
+  writer.add("/train/tokens", tokens_);
+  writer.add("/train/best_loss", best_loss);
+  writer.add("/train/best_step", best_step);
+  writer.add("/rng/seed", config_.train.seed);
+  save_parameters(writer, *model_);
+  SaveVisitor optim(writer, "/optim"), loader(writer, "/loader");
+  optimizers_->visit_state(optim);
+  loader_->visit_state(loader);
+}
+
+void TrainSession::load(Checkpoint& checkpoint) {
+  int64_t seed = config_.train.seed;
+  checkpoint.skip("/config");
+  checkpoint.skip("/tokenizer/json");
+  checkpoint.take("/train/step", step_);
+  checkpoint.take("/train/tokens", tokens_);
+  checkpoint.take("/train/best_loss", best_loss);
+  checkpoint.take("/train/best_step", best_step);
+  checkpoint.take("/rng/seed", seed);
+  load_parameters(checkpoint, *model_);
+  LoadVisitor optim(checkpoint, "/optim"), loader(checkpoint, "/loader");
+  optimizers_->visit_state(optim);
+  loader_->visit_state(loader);
+  checkpoint.finish();
+  ROWAN_CHECK(seed == config_.train.seed, "[resume] the checkpoint was made with train.seed = ", seed, ", not ",
+              config_.train.seed);
+}
+
+CheckpointImage make_image(TrainSession& session) {
+  CheckpointWriter writer;
+  session.save(writer);
+  return writer.build({});
+}
+
+std::shared_ptr<const Tokenizer> checkpoint_tokenizer(const Checkpoint& checkpoint) {
+  return Tokenizer::deserialize(checkpoint.text("/tokenizer/json"), checkpoint.path());
+}
+
+Config checkpoint_config(const Checkpoint& checkpoint) {
+  return parse_config(checkpoint.text("/config"), checkpoint.path());
+}
+
+LoadedModel load_model(Checkpoint& checkpoint) {
+  LoadedModel loaded;
+  loaded.config = checkpoint_config(checkpoint);
+  loaded.tokenizer = checkpoint_tokenizer(checkpoint);
+  loaded.model = std::make_unique<Gpt>(loaded.config.model, 0);
+  loaded.step = checkpoint.integer("/train/step");
+  load_parameters(checkpoint, *loaded.model);
+  checkpoint.finish({"/model"});
+  return loaded;
+}
+
+}  // namespace rowan

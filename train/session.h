@@ -1,0 +1,84 @@
+// TrainSession: everything in memory that one run consists of, and the training step. What it holds is what a checkpoint keeps;
+// files, clocks and the terminal are the Trainer's.
+//
+// The whole state is a function of (config, data, step): random numbers are counter-based, the learning rate is computed from the
+// step, the data order from the loader's position. So train 2n steps, or train n, save, load, and train n more: the same bits.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "layers/gpt.h"
+#include "optim/groups.h"
+#include "train/checkpoint.h"
+#include "train/config.h"
+#include "train/corpus.h"
+#include "train/data_loader.h"
+
+namespace rowan {
+
+struct StepResult {
+  bool finite = true;
+  std::string what;      // when not finite: "the loss is nan", "the gradient of blocks.0.attn.qkv.weight is not finite"
+  double loss = 0;       // token-weighted mean over all micro-batches, before the update
+  double grad_norm = 0;  // before clipping
+  double lr = 0;         // of [optim], with the schedule's factor
+  int64_t tokens = 0;    // inputs read in this step
+  std::map<std::string, int64_t> touched_rows;  // by row-sparse parameter
+};
+
+class TrainSession {
+ public:
+  // A new run. Opens the data, makes the model and the optimizers' state. Errors come before anything is written anywhere.
+  explicit TrainSession(const Config& config);
+  // A run that goes on: the tokenizer of the checkpoint instead of a new one. load() follows.
+  TrainSession(const Config& config, std::shared_ptr<const Tokenizer> tokenizer);
+
+  // One optimizer step: forward and backward over grad_accum micro-batches, clipping, update. When the loss or the gradient is
+  // not finite nothing is changed but the loader's position, `step` does not advance, and the result says what was wrong.
+  StepResult step();
+
+  void save(CheckpointWriter& writer);
+  void load(Checkpoint& checkpoint);  // strict: one Error lists all that does not fit
+
+  const Config& config() const { return config_; }
+  const Corpus& corpus() const { return corpus_; }
+  Gpt& model() { return *model_; }
+  OptimizerSet& optimizers() { return *optimizers_; }
+  DataLoader& loader() { return *loader_; }
+  int64_t steps_done() const { return step_; }
+  int64_t tokens_done() const { return tokens_; }
+
+  // The lowest validation loss at an evaluation so far; it decides what best.h5 holds, not how training goes on.
+  double best_loss = std::numeric_limits<double>::infinity();
+  int64_t best_step = 0;
+
+ private:
+  Pass training_pass(int64_t micro_batch) const;
+
+  Config config_;  // vocab_size and the like filled in
+  Corpus corpus_;
+  std::unique_ptr<Gpt> model_;
+  std::vector<NamedParameter> parameters_;
+  std::unique_ptr<OptimizerSet> optimizers_;
+  std::unique_ptr<DataLoader> loader_;
+  int64_t step_ = 0, tokens_ = 0;
+};
+
+CheckpointImage make_image(TrainSession& session);
+
+// What evaluation and sampling need of a checkpoint.
+struct LoadedModel {
+  Config config;
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::unique_ptr<Gpt> model;
+  int64_t step = 0;
+};
+LoadedModel load_model(Checkpoint& checkpoint);
+
+std::shared_ptr<const Tokenizer> checkpoint_tokenizer(const Checkpoint& checkpoint);
+Config checkpoint_config(const Checkpoint& checkpoint);
+
+}  // namespace rowan

@@ -1,0 +1,238 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/parallel.h"
+#include "train/builtin_data.h"
+#include "train/generate.h"
+
+namespace rowan {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kMinutes = 60;
+constexpr int64_t kSampleTokens = 120;
+
+std::string one_line(const std::string& text) {  // of a sample, for the terminal
+  std::string out;
+  for (char c : text) {
+    if (c == '\n')
+      out += "\\n";
+    else if (c == '\r')
+      out += "\\r";
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+      out += ' ';
+    else
+      out += c;
+  }
+  return out;
+}
+
+int64_t count_sorted(TrainSession& session) {
+  int64_t correct = 0;
+  EvalBatches batches(session.corpus().train, session.config().data.batch_size);
+  for (Batch batch; batches.next(batch);) correct += rows_all_correct(batch, session.model().logits(batch.inputs));
+  return correct;
+}
+
+}  // namespace
+
+double flops_per_token(Gpt& model, int64_t seq_len) {
+  const GptConfig& c = model.config();
+  return 6.0 * static_cast<double>(parameter_count(model)) +
+         12.0 * static_cast<double>(c.n_layer) * static_cast<double>(c.d_model) * static_cast<double>(seq_len);
+}
+
+Trainer::Trainer(TrainSession& session, RunDir& run, const TrainerOptions& options)
+    : session_(session),
+      config_(session.config()),
+      run_(run),
+      metrics_(run.metrics_path()),
+      progress_(options.out, options.quiet) {}
+
+double Trainer::seconds_since_start() const {
+  return std::chrono::duration<double>(Clock::now() - start_).count();
+}
+
+void Trainer::log(const Json& event) {
+  // Losing a line of the log is no reason to lose the run.
+  attempt("a line of metrics.jsonl was not written",
+          [&] { metrics_.append(event.dump(-1, ' ', false, Json::error_handler_t::replace)); });
+}
+
+TrainOutcome Trainer::run() {
+  start();
+  int signal = signals_.stop_signal();
+  while (signal == 0 && session_.steps_done() < config_.train.steps) {
+    if (!train_step()) signal = signals_.stop_signal();
+  }
+  finish(signal);
+  return {session_.steps_done(), signal};
+}
+
+void Trainer::start() {
+  metrics_.rewind(session_.steps_done());
+  saved_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
+  flops_per_token_ = flops_per_token(session_.model(), config_.data.seq_len);
+  log(Json{{"event", "start"},
+           {"step", session_.steps_done()},
+           {"name", config_.name},
+           {"parameters", parameter_count(session_.model())},
+           {"steps", config_.train.steps},
+           {"tokens_per_step", config_.data.batch_size * config_.data.seq_len * config_.train.grad_accum},
+           {"seed", config_.train.seed},
+           {"threads", current_threads()}});
+}
+
+bool Trainer::train_step() {
+  const auto begin = Clock::now();
+  const StepResult result = session_.step();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (!result.finite) stop_for(result);
+  step_seconds_ += seconds;
+  tokens_here_ += result.tokens;
+  ++steps_here_;
+  if (every(config_.train.log_every) || session_.steps_done() == 1 || session_.steps_done() == config_.train.steps)
+    log_step(result, seconds);
+  show_step(result);
+  if (every(config_.train.eval_every)) evaluate_now(true);
+  if (every(config_.train.sample_every)) sample_now();
+  if (signals_.stop_signal() != 0) return false;
+  if (save_due()) attempt(fmt::format("step {} was not saved", session_.steps_done()), [this] { save(); });
+  return true;
+}
+
+void Trainer::log_step(const StepResult& r, double seconds) {
+  Json touched = Json::object();
+  for (const auto& [name, rows] : r.touched_rows) touched[name] = rows;
+  log(Json{{"event", "train"},
+           {"step", session_.steps_done()},
+           {"loss", r.loss},
+           {"lr", r.lr},
+           {"grad_norm", r.grad_norm},
+           {"tokens", session_.tokens_done()},
+           {"tokens_per_s", static_cast<double>(r.tokens) / seconds},
+           {"step_ms", 1000 * seconds},
+           {"touched_rows", touched}});
+}
+
+void Trainer::show_step(const StepResult& r) {
+  const double now = seconds_since_start();
+  const bool last = session_.steps_done() == config_.train.steps;
+  if (!last && !progress_.due(now)) return;
+  ProgressLine line{.step = session_.steps_done(), .steps = config_.train.steps, .loss = r.loss, .lr = r.lr};
+  line.tokens_per_s = static_cast<double>(tokens_here_) / step_seconds_;
+  if (gemm_flops_ > 0) line.share_of_gemm = line.tokens_per_s * flops_per_token_ / gemm_flops_;
+  const auto left = static_cast<double>(config_.train.steps - session_.steps_done());
+  line.seconds_left = left * step_seconds_ / static_cast<double>(steps_here_);
+  if (config_.train.eval_every > 0)
+    line.seconds_left += eval_seconds_ * std::floor(left / static_cast<double>(config_.train.eval_every));
+  progress_.show(line, now);
+}
+
+void Trainer::stop_for(const StepResult& r) {
+  const int64_t failed = session_.steps_done() + 1;
+  log(Json{{"event", "end"}, {"step", session_.steps_done()}, {"reason", "not finite"}, {"detail", r.what}});
+  throw Error(fmt::format("[train] {} at step {}; stopped before the update. {}", r.what, failed,
+                          saved_step_ < 0 ? "There is no checkpoint yet"
+                                          : "The last good checkpoint is " + run_.checkpoint_path(saved_step_)),
+              ErrorKind::kNonFinite, "lower the learning rate, lengthen train.schedule.warmup, or set train.clip_norm");
+}
+
+void Trainer::evaluate_now(bool on_grid) {
+  if (session_.corpus().val == nullptr) return;
+  const auto begin = Clock::now();
+  const EvalResult r = evaluate(session_.model(), session_.corpus().val, *session_.corpus().tokenizer, config_.data.batch_size,
+                                config_.train.eval_tokens);
+  eval_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+  log(Json{{"event", "eval"},
+           {"step", session_.steps_done()},
+           {"split", "val"},
+           {"loss", r.loss},
+           {"perplexity", r.perplexity},
+           {"bits_per_byte", r.bits_per_byte},
+           {"tokens", r.tokens}});
+  progress_.message(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}, {:.4f} bits/byte ({} tokens, {})",
+                                session_.steps_done(), r.loss, r.perplexity, r.bits_per_byte, r.tokens,
+                                format_duration(eval_seconds_)));
+  if (!(r.loss < session_.best_loss)) return;  // also when it is NaN
+  const double before = session_.best_loss;
+  const int64_t step_before = session_.best_step;
+  session_.best_loss = r.loss;
+  session_.best_step = session_.steps_done();
+  if (config_.checkpoint.keep_best)
+    attempt("best.h5 was not saved", [this] {
+      save();
+      run_.set_best(session_.steps_done());
+    });
+  // The evaluation at the end of a run would not have happened at this step of a longer run: it leaves no trace in the state.
+  if (!on_grid) session_.best_loss = before, session_.best_step = step_before;
+}
+
+void Trainer::sample_now() {
+  std::string text;
+  try {
+    const GenerateOptions options{.tokens = kSampleTokens, .sampler = {.temperature = 0.8, .seed = config_.train.seed}};
+    generate(session_.model(), session_.corpus().tokenizer, config_.train.sample_prompt, options,
+             [&](std::string_view piece) { text += piece; });
+  } catch (const Error& e) {
+    progress_.message(fmt::format("warning: no sample: {}", e.what()));
+    return;
+  }
+  log(Json{{"event", "sample"}, {"step", session_.steps_done()}, {"prompt", config_.train.sample_prompt}, {"text", text}});
+  progress_.message(fmt::format("step {}: {}{}", session_.steps_done(), one_line(config_.train.sample_prompt), one_line(text)));
+}
+
+bool Trainer::save_due() {
+  const bool asked = signals_.take_save_request();
+  const double minutes = config_.checkpoint.every_minutes;
+  return asked || every(config_.checkpoint.every) || (minutes > 0 && seconds_since_start() - last_save_time_ >= minutes * kMinutes);
+}
+
+void Trainer::save() {
+  if (saved_step_ == session_.steps_done()) return;
+  const auto begin = Clock::now();
+  last_save_time_ = seconds_since_start();
+  const CheckpointImage image = make_image(session_);
+  run_.save(image);
+  saved_step_ = session_.steps_done();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  log(Json{{"event", "checkpoint"},
+           {"step", saved_step_},
+           {"path", run_.checkpoint_path(saved_step_)},
+           {"bytes", image.bytes().size()},
+           {"seconds", seconds}});
+  for (const std::string& problem : run_.retain(config_.checkpoint.keep_last)) progress_.message("warning: " + problem);
+}
+
+bool Trainer::attempt(const std::string& what, const std::function<void()>& action) {
+  try {
+    action();
+    return true;
+  } catch (const Error& e) {
+    progress_.message(fmt::format("warning: {}, training goes on: {}", what, e.what()));
+    if (!e.hint().empty()) progress_.message("hint: " + e.hint());
+    return false;
+  }
+}
+
+void Trainer::finish(int signal) {
+  save();
+  if (signal == 0 && !every(config_.train.eval_every)) evaluate_now(false);
+  if (signal == 0 && dynamic_cast<const SortExamples*>(session_.corpus().train.get()) != nullptr) {
+    const int64_t inputs = session_.corpus().train->starts(), correct = count_sorted(session_);
+    progress_.message(fmt::format("{} of {} inputs sorted correctly", correct, inputs));
+    log(Json{{"event", "sorted"}, {"step", session_.steps_done()}, {"correct", correct}, {"inputs", inputs}});
+  }
+  log(Json{{"event", "end"},
+           {"step", session_.steps_done()},
+           {"reason", signal == 0 ? "done" : "signal"},
+           {"tokens", session_.tokens_done()},
+           {"seconds", seconds_since_start()}});
+}
+
+}  // namespace rowan

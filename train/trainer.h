@@ -1,0 +1,80 @@
+// Trainer: the loop around TrainSession::step(). It logs, evaluates, samples, saves and stops; none of that touches the training
+// state, so a run does not depend on how often it does any of it.
+//
+//   step -> log -> evaluate if due -> sample if due -> save if due -> asked to stop?
+//
+// A save that fails leaves the run going: the reason is shown, the next interval tries again, and only a failed last save is an
+// error. A loss or gradient that is not finite stops the run before the update, with the last checkpoint as it was.
+#pragma once
+
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "train/evaluate.h"
+#include "train/metrics_log.h"
+#include "train/progress.h"
+#include "train/run_dir.h"
+#include "train/session.h"
+#include "train/signals.h"
+
+namespace rowan {
+
+struct TrainerOptions {
+  std::FILE* out = stdout;
+  bool quiet = false;
+};
+
+struct TrainOutcome {
+  int64_t step = 0;
+  int signal = 0;  // 0, or the signal that ended the run early
+};
+
+class Trainer {
+ public:
+  Trainer(TrainSession& session, RunDir& run, const TrainerOptions& options);
+
+  // Trains until config.train.steps. metrics.jsonl is first cut back to the step that the session is at. Throws Error: kNonFinite,
+  // or kData when the last save failed.
+  TrainOutcome run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void start();
+  bool train_step();  // false: a signal asked to stop
+  void log_step(const StepResult& result, double seconds);
+  void show_step(const StepResult& result);
+  [[noreturn]] void stop_for(const StepResult& result);
+  void evaluate_now(bool on_grid);
+  void sample_now();
+  void save();                                                                 // unless this step has been saved
+  bool attempt(const std::string& what, const std::function<void()>& action);  // false, and a warning, when it fails
+  bool save_due();
+  void finish(int signal);
+  void log(const nlohmann::ordered_json& event);
+  double seconds_since_start() const;
+  bool every(int64_t interval) const { return interval > 0 && session_.steps_done() % interval == 0; }
+
+  TrainSession& session_;
+  const Config& config_;
+  RunDir& run_;
+  MetricsLog metrics_;
+  Progress progress_;
+  SignalScope signals_;
+  const Clock::time_point start_ = Clock::now();
+  double last_save_time_ = 0;
+  int64_t saved_step_ = -1;
+  double step_seconds_ = 0;  // in training steps of this process, evaluation and saving left out
+  int64_t steps_here_ = 0, tokens_here_ = 0;
+  double eval_seconds_ = 0;  // of the last evaluation
+  double flops_per_token_ = 0, gemm_flops_ = 0;
+};
+
+// 6 P + 12 L D T: forward and backward of every weight and of attention, as the field counts them (Chinchilla's appendix F and
+// PaLM's appendix B).
+double flops_per_token(Gpt& model, int64_t seq_len);
+
+}  // namespace rowan
