@@ -27,7 +27,9 @@ struct SelfAttention final : Module {
   }
 
   Variable forward(const Variable& x, double dropout, const RandomKey& key) const {  // (B,T,D) -> (B,T,D)
-    return out.forward(attention(qkv.forward(x), heads, rope ? &*rope : nullptr, dropout, key));
+    // The bias enters qkv as a constant: attention computes its gradient.
+    const Variable bias = qkv.bias.present() ? Variable(qkv.bias.value()) : Variable();
+    return out.forward(attention(linear(x, qkv.weight.var, bias), heads, rope ? &*rope : nullptr, dropout, key, qkv.bias.var));
   }
 
   // New tokens after those in the cache. (1,t,D) -> (1,t,D)

@@ -5,6 +5,8 @@
 //
 // rope: null, or how q and k are rotated; positions count from 0. dropout: the probability of dropping an attention weight, 0
 // outside training. The mask depends on nothing but (key, b, h, i, j) and T.
+// qkv_bias: the bias ((H+2K)*hd) that is already in qkv, when there is one to train. Its gradient is computed here, where that of
+// the keys is known to be 0 or next to it (core/kernels/attention_bias.h); whoever added it must add it as a constant.
 // Errors: sizes that do not fit each other, T = 0, dropout outside [0, 1). Numbers that are not finite are not reported: they
 // reach the rows that see them. Not here: other masks than the causal one, padding, sliding windows, cross-attention.
 #pragma once
@@ -12,6 +14,7 @@
 #include <optional>
 
 #include "core/kernels/attention.h"
+#include "core/kernels/attention_bias.h"
 #include "core/variable.h"
 
 namespace rowan {
@@ -28,17 +31,27 @@ inline void check_attention(const Tensor& qkv, const AttentionShape& s, const Ro
 }
 
 inline Variable attention(const Variable& qkv, const AttentionShape& shape, const Rope* rope = nullptr, double dropout = 0,
-                          const RandomKey& key = {}) {
+                          const RandomKey& key = {}, const Variable& qkv_bias = {}) {
   check_attention(qkv.value(), shape, rope);
+  ROWAN_CHECK(qkv_bias.empty() || qkv_bias.shape() == Shape{shape.qkv_width()}, "[attention] the bias is ", qkv_bias.shape(),
+              " but (", shape.qkv_width(), ") is expected");
   ROWAN_CHECK(dropout >= 0 && dropout < 1, "[attention] dropout ", dropout, " is outside [0, 1)");
   std::optional<RopeTable> table;
   if (rope != nullptr) table.emplace(*rope, 0, qkv.shape()[1]);
   const AttentionDropout drop{dropout, key};
   AttentionSaved saved{qkv.value(), {}, {}};
   saved.out = attention_forward(qkv.value(), shape, table ? &*table : nullptr, drop, &saved.log_sum);
-  return record("attention", saved.out, {qkv}, [saved, shape, table, drop](const Tensor& dy, InputGrads& in) {
-    const InputGrads::Target dqkv = in.target(0);
-    attention_backward(saved, dy, shape, table ? &*table : nullptr, drop, dqkv.tensor, !dqkv.fresh);
+  return record("attention", saved.out, {qkv, qkv_bias}, [saved, shape, table, drop](const Tensor& dy, InputGrads& in) {
+    const RopeTable* turns = table ? &*table : nullptr;
+    if (!in.wants(1)) {
+      const InputGrads::Target dqkv = in.target(0);
+      attention_backward(saved, dy, shape, turns, drop, dqkv.tensor, !dqkv.fresh);
+      return;
+    }
+    Tensor dqkv(saved.qkv.shape());
+    attention_backward(saved, dy, shape, turns, drop, dqkv, false);
+    attention_bias_backward(saved, dy, shape, turns, drop, dqkv, in.dense(1));
+    if (in.wants(0)) in.add(0, dqkv);
   });
 }
 
