@@ -9,50 +9,59 @@
 namespace rowan {
 namespace {
 
-constexpr int64_t kLargestTile = 384;  // a side; larger ones are no faster and leave less to share out
-constexpr int64_t kSmallestTile = 48;
+// All measured (docs/PERFORMANCE.md, section "Matrix multiply").
+constexpr int64_t kTileSide = 384;  // larger ones are no faster and leave less to share out
+constexpr int64_t kWideTile = 768;  // except that A is packed once for all columns: pays where rows alone give tiles enough
+constexpr int64_t kFewestRows = 16, kFewestColumns = 96;
 constexpr int64_t kRowStep = 8, kColumnStep = 48;  // of the libraries' inner kernels: other sizes waste a part of the last one
-constexpr int64_t kWantedTiles = 12;               // shared out evenly over 2, 3, 4, 6 or 12 threads
-constexpr double kSmallestWork = 4e6;              // floating-point operations worth waking a thread for: about 40 microseconds
-constexpr double kWorkPerElement = 20;             // of A, B and C, as operations in the time that memory takes: counts in decoding
-
-struct Grid {
-  int64_t rows, cols;            // tiles
-  int64_t tile_rows, tile_cols;  // elements
-  int64_t tiles() const { return rows * cols; }
-};
+constexpr int64_t kManyTiles = 32;                 // from here on an uneven share is small
+constexpr int64_t kWantedTiles = 4;     // even for 2 and 4 threads; 12 would cost up to a sixth of the speed where M = 256
+constexpr double kSmallestWork = 4e6;   // floating-point operations worth waking a thread for: about 40 microseconds
+constexpr double kWorkPerElement = 20;  // of A, B and C, as operations in the time that memory takes: counts in decoding
 
 int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// A side of n elements in equal parts of at most about `tile`.
-int64_t part(int64_t n, int64_t tile, int64_t step) {
-  return divide_up(divide_up(n, divide_up(n, tile)), step) * step;
-}
+// One side, cut into equal parts that are multiples of `step`.
+struct Side {
+  int64_t size, step;
+  int64_t part = 0, parts = 0;
 
-Grid cut_in(int64_t m, int64_t n, int64_t tile) {
-  Grid g{};
-  g.tile_rows = part(m, tile, kRowStep);
-  g.tile_cols = part(n, tile, kColumnStep);
-  g.rows = divide_up(m, g.tile_rows);
-  g.cols = divide_up(n, g.tile_cols);
-  return g;
-}
+  void cut(int64_t wanted_parts) {
+    part = divide_up(divide_up(size, wanted_parts), step) * step;
+    parts = divide_up(size, part);
+  }
+};
+
+struct Grid {
+  Side rows, cols;
+  int64_t tiles() const { return rows.parts * cols.parts; }
+};
 
 // A function of the sizes alone: that is what makes results independent of the number of threads.
 Grid cut(int64_t m, int64_t n, int64_t k) {
+  Grid g{{m, kRowStep}, {n, kColumnStep}};
   const double dm = static_cast<double>(m), dn = static_cast<double>(n), dk = static_cast<double>(k);
   const double work = 2 * dm * dn * dk + kWorkPerElement * (dm * dk + dk * dn + dm * dn);
-  const auto most_tiles = static_cast<int64_t>(std::min(work / kSmallestWork, 1e15));
-  if (most_tiles <= 1) return {1, 1, m, n};
-  Grid best = cut_in(m, n, kLargestTile);
-  for (int64_t tile = kLargestTile - kColumnStep; tile >= kSmallestTile && best.tiles() < kWantedTiles; tile -= kColumnStep) {
-    const Grid finer = cut_in(m, n, tile);
-    if (finer.tiles() > most_tiles) break;
-    best = finer;
+  if (work < 2 * kSmallestWork) {
+    g.rows.cut(1);
+    g.cols.cut(1);
+    return g;
   }
-  return best;
+  g.rows.cut(divide_up(m, kTileSide));
+  g.cols.cut(divide_up(n, g.rows.parts >= 2 * kWantedTiles ? kWideTile : kTileSide));
+  if (g.tiles() > kWantedTiles && g.tiles() < kManyTiles && g.tiles() % kWantedTiles != 0) {
+    Side& side = g.rows.parts >= g.cols.parts ? g.rows : g.cols;  // the one that grows least: 11 tiles become 12
+    side.cut(divide_up(side.parts, kWantedTiles) * kWantedTiles);
+  }
+  while (g.tiles() < kWantedTiles && work >= 2 * kSmallestWork * static_cast<double>(g.tiles())) {
+    const bool rows_can = g.rows.part >= 2 * kFewestRows, cols_can = g.cols.part >= 2 * kFewestColumns;
+    if (!rows_can && !cols_can) break;
+    Side& side = cols_can && (g.cols.part >= g.rows.part || !rows_can) ? g.cols : g.rows;
+    side.cut(2 * side.parts);
+  }
+  return g;
 }
 
 }  // namespace
@@ -69,8 +78,8 @@ void gemm(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const R
   if (m == 0 || n == 0) return;
   const Grid grid = cut(m, n, k);
   parallel_pieces(grid.tiles(), [&](int64_t piece) {
-    const int64_t row = piece / grid.cols * grid.tile_rows, col = piece % grid.cols * grid.tile_cols;
-    const GemmTile tile{row, col, std::min(grid.tile_rows, m - row), std::min(grid.tile_cols, n - col), c + row * ldc + col, ldc};
+    const int64_t row = piece / grid.cols.parts * grid.rows.part, col = piece % grid.cols.parts * grid.cols.part;
+    const GemmTile tile{row, col, std::min(grid.rows.part, m - row), std::min(grid.cols.part, n - col), c + row * ldc + col, ldc};
     const Real* a_tile = a + row * (op_a == Op::kNone ? lda : 1);
     const Real* b_tile = b + col * (op_b == Op::kNone ? 1 : ldb);
     gemm_serial(op_a, op_b, tile.rows, tile.cols, k, alpha, a_tile, lda, b_tile, ldb, beta, tile.data, ldc);
