@@ -121,10 +121,10 @@ void measure(const GemmBenchOptions& options, const Product& product, GemmBenchR
 }  // namespace
 
 std::vector<GemmBenchModel> default_gemm_bench_models() {
-  return {{"GPT-2 124M, N=256", 256, 768, 12, 50257},
-          {"GPT-2 124M, N=1024", 1024, 768, 12, 0},
-          {"10.6M, N=4096", 4096, 384, 6, 0},
-          {"0.8M, N=768", 768, 128, 4, 0}};
+  return {{"124M/256", 256, 768, 12, 50257},
+          {"124M/1024", 1024, 768, 12, 0},
+          {"10.6M/4096", 4096, 384, 6, 0},
+          {"0.8M/768", 768, 128, 4, 0}};
 }
 
 std::vector<GemmBenchRow> bench_gemm(const GemmBenchOptions& options) {

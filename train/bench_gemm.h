@@ -16,7 +16,7 @@ struct GemmBenchModel {
   int64_t vocab_size;  // V
 };
 
-// The models of docs/PERFORMANCE.md: GPT-2 124M with 256 and 1024 tokens, 10.6M and 0.8M parameters.
+// Those of docs/PERFORMANCE.md, called <parameters>/<tokens>: 124M is GPT-2, 0.8M and 10.6M are common character models.
 std::vector<GemmBenchModel> default_gemm_bench_models();
 
 struct GemmBenchOptions {
