@@ -17,6 +17,10 @@ using Json = nlohmann::ordered_json;
 constexpr double kMinutes = 60;
 constexpr int64_t kSampleTokens = 120;
 
+std::string line(const Json& event) {
+  return event.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string one_line(const std::string& text) {  // of a sample, for the terminal
   std::string out;
   for (char c : text) {
@@ -58,10 +62,9 @@ double Trainer::seconds_since_start() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
-void Trainer::log(const Json& event) {
+void Trainer::log(const std::string& event) {
   // Losing a line of the log is no reason to lose the run.
-  attempt("a line of metrics.jsonl was not written",
-          [&] { metrics_.append(event.dump(-1, ' ', false, Json::error_handler_t::replace)); });
+  attempt("a line of metrics.jsonl was not written", [&] { metrics_.append(event); });
 }
 
 TrainOutcome Trainer::run() {
@@ -78,14 +81,14 @@ void Trainer::start() {
   metrics_.rewind(session_.steps_done());
   saved_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
   flops_per_token_ = flops_per_token(session_.model(), config_.data.seq_len);
-  log(Json{{"event", "start"},
-           {"step", session_.steps_done()},
-           {"name", config_.name},
-           {"parameters", parameter_count(session_.model())},
-           {"steps", config_.train.steps},
-           {"tokens_per_step", config_.data.batch_size * config_.data.seq_len * config_.train.grad_accum},
-           {"seed", config_.train.seed},
-           {"threads", current_threads()}});
+  log(line({{"event", "start"},
+            {"step", session_.steps_done()},
+            {"name", config_.name},
+            {"parameters", parameter_count(session_.model())},
+            {"steps", config_.train.steps},
+            {"tokens_per_step", config_.data.batch_size * config_.data.seq_len * config_.train.grad_accum},
+            {"seed", config_.train.seed},
+            {"threads", current_threads()}}));
 }
 
 bool Trainer::train_step() {
@@ -109,15 +112,15 @@ bool Trainer::train_step() {
 void Trainer::log_step(const StepResult& r, double seconds) {
   Json touched = Json::object();
   for (const auto& [name, rows] : r.touched_rows) touched[name] = rows;
-  log(Json{{"event", "train"},
-           {"step", session_.steps_done()},
-           {"loss", r.loss},
-           {"lr", r.lr},
-           {"grad_norm", r.grad_norm},
-           {"tokens", session_.tokens_done()},
-           {"tokens_per_s", static_cast<double>(r.tokens) / seconds},
-           {"step_ms", 1000 * seconds},
-           {"touched_rows", touched}});
+  log(line({{"event", "train"},
+            {"step", session_.steps_done()},
+            {"loss", r.loss},
+            {"lr", r.lr},
+            {"grad_norm", r.grad_norm},
+            {"tokens", session_.tokens_done()},
+            {"tokens_per_s", static_cast<double>(r.tokens) / seconds},
+            {"step_ms", 1000 * seconds},
+            {"touched_rows", touched}}));
 }
 
 void Trainer::show_step(const StepResult& r) {
@@ -136,7 +139,7 @@ void Trainer::show_step(const StepResult& r) {
 
 void Trainer::stop_for(const StepResult& r) {
   const int64_t failed = session_.steps_done() + 1;
-  log(Json{{"event", "end"}, {"step", session_.steps_done()}, {"reason", "not finite"}, {"detail", r.what}});
+  log(line({{"event", "end"}, {"step", session_.steps_done()}, {"reason", "not finite"}, {"detail", r.what}}));
   throw Error(fmt::format("[train] {} at step {}; stopped before the update. {}", r.what, failed,
                           saved_step_ < 0 ? "There is no checkpoint yet"
                                           : "The last good checkpoint is " + run_.checkpoint_path(saved_step_)),
@@ -149,13 +152,13 @@ void Trainer::evaluate_now(bool on_grid) {
   const EvalResult r = evaluate(session_.model(), session_.corpus().val, *session_.corpus().tokenizer, config_.data.batch_size,
                                 config_.train.eval_tokens);
   eval_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
-  log(Json{{"event", "eval"},
-           {"step", session_.steps_done()},
-           {"split", "val"},
-           {"loss", r.loss},
-           {"perplexity", r.perplexity},
-           {"bits_per_byte", r.bits_per_byte},
-           {"tokens", r.tokens}});
+  log(line({{"event", "eval"},
+            {"step", session_.steps_done()},
+            {"split", "val"},
+            {"loss", r.loss},
+            {"perplexity", r.perplexity},
+            {"bits_per_byte", r.bits_per_byte},
+            {"tokens", r.tokens}}));
   progress_.message(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}, {:.4f} bits/byte ({} tokens, {})",
                                 session_.steps_done(), r.loss, r.perplexity, r.bits_per_byte, r.tokens,
                                 format_duration(eval_seconds_)));
@@ -183,7 +186,7 @@ void Trainer::sample_now() {
     progress_.message(fmt::format("warning: no sample: {}", e.what()));
     return;
   }
-  log(Json{{"event", "sample"}, {"step", session_.steps_done()}, {"prompt", config_.train.sample_prompt}, {"text", text}});
+  log(line({{"event", "sample"}, {"step", session_.steps_done()}, {"prompt", config_.train.sample_prompt}, {"text", text}}));
   progress_.message(fmt::format("step {}: {}{}", session_.steps_done(), one_line(config_.train.sample_prompt), one_line(text)));
 }
 
@@ -201,11 +204,11 @@ void Trainer::save() {
   run_.save(image);
   saved_step_ = session_.steps_done();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  log(Json{{"event", "checkpoint"},
-           {"step", saved_step_},
-           {"path", run_.checkpoint_path(saved_step_)},
-           {"bytes", image.bytes().size()},
-           {"seconds", seconds}});
+  log(line({{"event", "checkpoint"},
+            {"step", saved_step_},
+            {"path", run_.checkpoint_path(saved_step_)},
+            {"bytes", image.bytes().size()},
+            {"seconds", seconds}}));
   for (const std::string& problem : run_.retain(config_.checkpoint.keep_last)) progress_.message("warning: " + problem);
 }
 
@@ -226,13 +229,13 @@ void Trainer::finish(int signal) {
   if (signal == 0 && dynamic_cast<const SortExamples*>(session_.corpus().train.get()) != nullptr) {
     const int64_t inputs = session_.corpus().train->starts(), correct = count_sorted(session_);
     progress_.message(fmt::format("{} of {} inputs sorted correctly", correct, inputs));
-    log(Json{{"event", "sorted"}, {"step", session_.steps_done()}, {"correct", correct}, {"inputs", inputs}});
+    log(line({{"event", "sorted"}, {"step", session_.steps_done()}, {"correct", correct}, {"inputs", inputs}}));
   }
-  log(Json{{"event", "end"},
-           {"step", session_.steps_done()},
-           {"reason", signal == 0 ? "done" : "signal"},
-           {"tokens", session_.tokens_done()},
-           {"seconds", seconds_since_start()}});
+  log(line({{"event", "end"},
+            {"step", session_.steps_done()},
+            {"reason", signal == 0 ? "done" : "signal"},
+            {"tokens", session_.tokens_done()},
+            {"seconds", seconds_since_start()}}));
 }
 
 }  // namespace rowan

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "train/evaluate.h"
@@ -54,7 +53,7 @@ class Trainer {
   bool attempt(const std::string& what, const std::function<void()>& action);  // false, and a warning, when it fails
   bool save_due();
   void finish(int signal);
-  void log(const nlohmann::ordered_json& event);
+  void log(const std::string& event);  // one JSON object
   double seconds_since_start() const;
   bool every(int64_t interval) const { return interval > 0 && session_.steps_done() % interval == 0; }
 
