@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tools/command.h"
 #include "train/checkpoint.h"
 #include "train/config.h"
 #include "train/run_dir.h"
+#include "train/walk.h"
 
 namespace rowan::tools {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 struct InspectOptions {
   std::string path;
   bool verify = false, digest = false, json = false;
+  std::optional<std::string> walk;
 };
 
 int64_t elements(const ArrayInfo& a) {
@@ -115,10 +118,12 @@ void run_verify(const InspectOptions& options) {
 
 void run_inspect(const InspectOptions& options) {
   if (options.verify) return run_verify(options);
-  const FoundCheckpoint found = find_checkpoint(options.path);
+  FoundCheckpoint found = find_checkpoint(options.path);
   for (const SkippedCheckpoint& s : found.skipped) fmt::print(stderr, "rowan: warning: skipped: {}\n", s.reason);
   if (options.digest) {
     fmt::print("{}\n", found.checkpoint.state_digest());
+  } else if (options.walk) {
+    fmt::print("{}", walk_text(load_model(found.checkpoint), *options.walk));
   } else if (options.json) {
     print_json(found);
   } else {
@@ -131,9 +136,15 @@ void add_inspect_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("inspect", "What a checkpoint holds, and whether it is whole");
   command->add_option("checkpoint", options->path, "Checkpoint, or the directory of a run")->required()->type_name("CKPT|DIR");
   CLI::Option* verify = command->add_flag("--verify", options->verify, "Check every byte; of a run, of all its checkpoints");
-  command->add_flag("--digest", options->digest, "Print one hash of the training state, the same for equal states")
-      ->excludes(verify);
-  command->add_flag("--json", options->json, "Print JSON");
+  CLI::Option* digest =
+      command->add_flag("--digest", options->digest, "Print one hash of the training state, the same for equal states")
+          ->excludes(verify);
+  CLI::Option* json = command->add_flag("--json", options->json, "Print JSON")->excludes(digest);
+  command->add_option("--walk", options->walk, "Show what the embedding step does to this text: ids, table rows, sum, logits")
+      ->type_name("TEXT")
+      ->excludes(verify)
+      ->excludes(digest)
+      ->excludes(json);
   command->callback([options] { run_inspect(*options); });
 }
 ROWAN_COMMAND(add_inspect_command);

@@ -1,7 +1,9 @@
 // rowan sample: text from a checkpoint, streamed to stdout as it is made.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <optional>
 
@@ -21,8 +23,8 @@ struct SampleOptions {
 };
 
 void write_now(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error("[sample] the text could not be written to stdout", ErrorKind::kData);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  fail_data("[sample] the text could not be written to stdout: ", std::strerror(errno));
 }
 
 void run_sample(const SampleOptions& o) {
@@ -30,7 +32,9 @@ void run_sample(const SampleOptions& o) {
   Checkpoint checkpoint = open_checkpoint(o.path);
   const LoadedModel loaded = load_model(checkpoint);
   const std::string prompt = o.prompt.value_or(loaded.config.train.sample_prompt);
-  // The prompt is checked before it is shown.
+  // Settings and prompt are checked before anything is shown.
+  o.generate.sampler.validate();
+  ROWAN_CHECK(!prompt.empty(), "[sample] the prompt is empty; give at least one character to continue");
   loaded.tokenizer->encode(prompt, {.name = "the prompt", .is_prompt = true});
   write_now(prompt);
   generate(*loaded.model, loaded.tokenizer, prompt, o.generate, write_now);

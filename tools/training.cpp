@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "core/parallel.h"
 #include "tools/command.h"
+#include "train/config_fields.h"
 #include "train/trainer.h"
 
 namespace rowan::tools {
@@ -46,6 +48,38 @@ void write_description(TrainSession& session, const RunDir& run) {
   publish_text(run.file("tokenizer.json"), session.corpus().tokenizer->serialize(), IfExists::kReplace);
 }
 
+// Sizes that the config leaves open are those of the saved model; what a file says is compared with what the run has.
+Config with_saved_sizes(Config config, const Config& saved) {
+  if (config.model.vocab_size == 0) config.model.vocab_size = saved.model.vocab_size;
+  config.model.resolve();
+  return config;
+}
+
+// A rule brings fields of its own, so a saved config with another rule does not even parse: that is said first, and by name.
+void check_rules(const Config& saved, const std::vector<std::string>& overrides) {
+  for (const std::string& given : overrides) {
+    std::string key = given.substr(0, given.find('='));
+    std::replace(key.begin(), key.end(), '[', '.');
+    std::erase(key, ']');
+    if (!key.starts_with("optim") || key_leaf(key) != "rule" || key.size() == given.size()) continue;
+    const std::string value = given.substr(given.find('=') + 1);
+    for (const ConfigField& field : config_fields(saved)) {
+      if (field.key != key || field.value == value || field.value == toml_text(value)) continue;
+      throw Error(fmt::format("[resume] these settings can't change between save and resume: {} from {} to {} (the saved optimizer "
+                              "state is that of another rule)",
+                              key, field.value, toml_text(value)),
+                  ErrorKind::kUsage, "start a new run");
+    }
+  }
+}
+
+void check_steps(const Config& config, int64_t done) {
+  if (config.train.steps >= done) return;
+  throw Error(
+      fmt::format("[resume] the run is at step {}; expected train.steps of at least that, got {}", done, config.train.steps),
+      ErrorKind::kUsage);
+}
+
 }  // namespace
 
 int thread_count(int64_t configured) {
@@ -81,13 +115,17 @@ void resume_run(const std::string& directory, const std::vector<std::string>& ov
   RunDir run = RunDir::open(directory);
   Checkpoint checkpoint = open_checkpoint(directory, strict);
   const Config saved = checkpoint_config(checkpoint);
-  const Config config = wanted != nullptr ? *wanted : parse_config(checkpoint.text("/config"), checkpoint.path(), overrides);
-  for (const ConfigChange& change : check_resume_changes(saved, config))
-    fmt::print("changed    {} = {} (was {}){}{}\n", change.key, change.after, change.before, change.note.empty() ? "" : ": ",
-               change.note);
+  check_rules(saved, overrides);
+  const Config config =
+      with_saved_sizes(wanted != nullptr ? *wanted : parse_config(checkpoint.text("/config"), checkpoint.path(), overrides), saved);
+  const std::vector<ConfigChange> changes = check_resume_changes(saved, config);
+  check_steps(config, checkpoint.integer("/train/step"));
   const Threads threads(thread_count(config.train.threads));
   TrainSession session(config, checkpoint_tokenizer(checkpoint));
   session.load(checkpoint);
+  for (const ConfigChange& change : changes)
+    fmt::print("changed    {} = {} (was {}){}{}\n", change.key, change.after, change.before, change.note.empty() ? "" : ": ",
+               change.note);
   fmt::print("resuming   {} at step {}\n", checkpoint.path(), session.steps_done());
   run_training(session, run);
 }

@@ -28,6 +28,11 @@ int64_t count_targets(const std::vector<Batch>& batches) {
   return counted;
 }
 
+// The sign of a NaN says nothing, and differs between machines.
+std::string non_finite_text(double value) {
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
 uint64_t unsigned_seed(const Config& config) {
   return static_cast<uint64_t>(config.train.seed);
 }
@@ -74,7 +79,7 @@ StepResult TrainSession::step() {
     result.what = what;
     return result;
   };
-  if (!std::isfinite(result.loss)) return discard(join_text("the loss is ", result.loss));
+  if (!std::isfinite(result.loss)) return discard("the loss is " + non_finite_text(result.loss));
   for (NamedParameter& p : parameters_) {
     if (p.parameter->kind() != GradKind::kRowSparse) continue;
     p.parameter->row_grad().coalesce();

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "train/generate.h"
+
 namespace rowan {
 namespace {
 
-constexpr int64_t kColumns = 8;  // of a row that are shown
+constexpr int64_t kColumns = 8;        // of a row that are shown
+constexpr int64_t kContinuation = 24;  // tokens at most
 
 std::string token_name(const Tokenizer& tokenizer, int32_t id) {
   const std::vector<int32_t> one{id};
@@ -15,6 +18,20 @@ std::string token_name(const Tokenizer& tokenizer, int32_t id) {
   if (text == "\n") return "'\\n'";
   const bool printable = std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
   return printable ? "'" + text + "'" : fmt::format("byte {}", static_cast<unsigned char>(text[0]));
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n')
+      out += "\\n";
+    else if (byte < 0x20 || byte == 0x7F)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out + "'";
 }
 
 std::string row_text(std::span<const Real> row) {
@@ -32,8 +49,10 @@ std::string place(int64_t position, const std::string& name) {
 class Walk {
  public:
   Walk(const LoadedModel& loaded, const std::string& input)
-      : model_(*loaded.model),
+      : loaded_(loaded),
+        model_(*loaded.model),
         tokenizer_(*loaded.tokenizer),
+        input_(input),
         ids_(tokenizer_.encode(input, {.name = "the text", .is_prompt = true})) {
     ROWAN_CHECK(!ids_.empty(), "[walk] the text is empty; give at least one character");
   }
@@ -51,6 +70,7 @@ class Walk {
                           model_.config().positions);
     }
     logits();
+    continuation();
     return out_;
   }
 
@@ -92,8 +112,20 @@ class Walk {
     }
   }
 
+  // As far as the model can look, so that the toy that sorts six letters shows all six.
+  void continuation() {
+    const int64_t tokens = std::min(kContinuation, model_.config().max_seq_len - count() + 1);
+    std::string text;
+    generate(model_, loaded_.tokenizer, input_, {.tokens = tokens, .sampler = {.temperature = 0}},
+             [&](std::string_view piece) { text += piece; });
+    out_ +=
+        fmt::format("\nThe last row's most likely token comes next; read in again, {} times, it gives: {}\n", tokens, quoted(text));
+  }
+
+  const LoadedModel& loaded_;
   Gpt& model_;
   const Tokenizer& tokenizer_;
+  const std::string& input_;
   std::vector<int32_t> ids_;
   std::string out_;
 };

@@ -1,0 +1,137 @@
+// rowan train and rowan resume, as a user runs them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/command_run.h"
+
+namespace rowan::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(Train, writes_the_files_that_a_run_consists_of) {
+  const CommandRun run;
+  const CommandResult r = run.train("a", {"train.eval_every=5", "checkpoint.every=4"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(r.err, "");
+  EXPECT_THAT(run.names_in("a"), ElementsAre("best.h5", "checkpoints", "config.toml", "metrics.jsonl", "tokenizer.json"));
+  EXPECT_THAT(run.names_in("a/checkpoints"), ElementsAre("step-0000000005.h5", "step-0000000008.h5", "step-0000000010.h5"));
+  EXPECT_THAT(read_all(run.path("a/config.toml")), HasSubstr("\nd_model = 16 "));
+  EXPECT_EQ(CommandRun::rowan({"inspect", "--verify", run.path("a")}).exit_code, 0);
+  EXPECT_EQ(run.digest("a").size(), 33u);  // 32 hexadecimal digits and the end of the line, nothing else
+}
+
+TEST(Train, logs_each_step_once_with_the_fields_that_tools_read) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", {"train.eval_every=5"}).exit_code, 0);
+  const auto steps = run.events("a", "train");
+  ASSERT_EQ(steps.size(), 10u);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(steps[i].at("step"), i + 1);
+    EXPECT_EQ(steps[i].at("tokens"), 36 * (i + 1));
+    for (const char* field : {"loss", "lr", "grad_norm", "tokens_per_s", "step_ms"}) EXPECT_GT(steps[i].at(field), 0) << field;
+    EXPECT_EQ(steps[i].at("touched_rows").at("embed.positions.weight"), 12);
+  }
+  const auto evals = run.events("a", "eval");
+  ASSERT_EQ(evals.size(), 2u);
+  EXPECT_NEAR(evals[1].at("perplexity").get<double>(), std::exp(evals[1].at("loss").get<double>()), 1e-9);
+  EXPECT_EQ(run.events("a", "start").size(), 1u);
+  EXPECT_EQ(run.events("a", "end").at(0).at("reason"), "done");
+}
+
+TEST(Train, resumed_to_twice_the_steps_is_the_run_that_never_stopped) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("whole", {"train.steps=12"}).exit_code, 0);
+  ASSERT_EQ(run.train("parts", {"train.steps=6"}).exit_code, 0);
+  const CommandResult r = run.resume("parts", {"train.steps=12"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("changed    train.steps = 12 (was 6)"));
+  EXPECT_EQ(run.digest("whole"), run.digest("parts"));
+  EXPECT_EQ(run.losses("whole"), run.losses("parts"));
+  // The same through train --resume, which also begins a run that is not there.
+  std::vector<std::string> again = run.train_arguments("third", {"train.steps=6"});
+  again.push_back("--resume");
+  ASSERT_EQ(CommandRun::rowan(again).exit_code, 0);
+  again = run.train_arguments("third", {"train.steps=12"});
+  again.push_back("--resume");
+  const CommandResult third = CommandRun::rowan(again);
+  ASSERT_EQ(third.exit_code, 0) << third.err;
+  EXPECT_EQ(run.digest("whole"), run.digest("third"));
+}
+
+TEST(Train, has_the_same_digest_for_any_number_of_threads) {
+  const CommandRun run;
+  std::vector<std::string> digests;
+  for (const char* threads : {"1", "1", "2", "4"}) {
+    const std::string name = "run" + std::to_string(digests.size());
+    const CommandResult r = run.train(name, {"train.steps=50", std::string("train.threads=") + threads, "model.dropout=0.1"});
+    ASSERT_EQ(r.exit_code, 0) << r.err;
+    digests.push_back(run.digest(name));
+  }
+  EXPECT_THAT(digests, ElementsAre(digests[0], digests[0], digests[0], digests[0]));
+  EXPECT_EQ(run.losses("run0"), run.losses("run3"));
+}
+
+TEST(Train, leaves_an_existing_run_alone_unless_told) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a").exit_code, 0);
+  const std::string before = run.digest("a");
+  const CommandResult refused = run.train("a", {"train.seed=8"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("a' holds a run already\nhint: go on with it: `rowan resume"));
+  EXPECT_EQ(run.digest("a"), before);
+  std::vector<std::string> overwrite = run.train_arguments("a", {"train.seed=8"});
+  overwrite.push_back("--overwrite");
+  EXPECT_EQ(CommandRun::rowan(overwrite).exit_code, 0);
+  EXPECT_NE(run.digest("a"), before);
+  EXPECT_EQ(run.losses("a").size(), 10u);
+}
+
+TEST(Train, a_run_that_is_done_stays_as_it_is_when_resumed) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a").exit_code, 0);
+  const std::string before = run.digest("a");
+  EXPECT_EQ(run.resume("a").exit_code, 0);
+  EXPECT_EQ(run.digest("a"), before);
+  EXPECT_EQ(run.losses("a").size(), 10u);
+}
+
+TEST(Train, stops_with_code_3_when_the_loss_is_not_finite_and_keeps_the_checkpoint) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", {"train.steps=3"}).exit_code, 0);
+  const std::string good = run.digest("a");
+  const CommandResult r = run.train("b", {"optim.lr=1e30", "train.clip_norm=0", "checkpoint.every=1"});
+  EXPECT_EQ(r.exit_code, 3);
+  EXPECT_THAT(r.err,
+              HasSubstr("rowan: error: [train] the loss is nan at step 2; stopped before the update. The last good checkpoint"));
+  EXPECT_THAT(r.err, HasSubstr("\nhint: lower the learning rate"));
+  EXPECT_EQ(run.events("b", "end").at(0).at("reason"), "not finite");
+  EXPECT_THAT(run.names_in("b/checkpoints"), ElementsAre("step-0000000001.h5"));
+  EXPECT_EQ(run.digest("a"), good);
+}
+
+TEST(Train, takes_paths_with_spaces_and_other_scripts) {
+  const CommandRun run;
+  std::filesystem::create_directory(run.path("ü n"));
+  std::filesystem::copy(run.path("text.txt"), run.path("ü n/ tëxt.txt"));
+  const CommandResult r = run.train("ü n/läuft hier", {"data.train=" + run.path("ü n/ tëxt.txt"), "train.steps=2"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(run.resume("ü n/läuft hier", {"train.steps=3"}).exit_code, 0);
+}
+
+TEST(Train, a_second_writer_is_refused_by_pid) {
+  const CommandRun run;
+  StartedCommand first = run.start(run.train_arguments("a", {"train.steps=1000000"}));
+  ASSERT_TRUE(StartedCommand::wait_until([&] { return run.exists("a/metrics.jsonl") && !run.losses("a").empty(); }));
+  const CommandResult second = run.resume("a");
+  EXPECT_NE(second.exit_code, 0);
+  EXPECT_THAT(second.err, HasSubstr(std::to_string(first.pid())));
+  first.send(SIGTERM);
+  EXPECT_EQ(first.wait().exit_code, 143);
+  EXPECT_EQ(run.resume("a", {"train.steps=1"}).exit_code, 2);  // fewer steps than are done
+}
+
+}  // namespace
+}  // namespace rowan::test
