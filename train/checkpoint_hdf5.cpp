@@ -1,6 +1,8 @@
 // Building an HDF5 file in memory.
 #include "train/checkpoint_hdf5.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -19,9 +21,18 @@ struct ImageMemory {
   bool released = false;
 };
 
+// The driver touches every page of a large image at once; faults of 2 MiB instead of 4 KiB take a fraction of the time.
+void use_huge_pages(void* data, size_t size) {
+  constexpr uintptr_t kHuge = uintptr_t{2} << 20;
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + kHuge - 1) / kHuge * kHuge;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + size) / kHuge * kHuge;
+  if (data != nullptr && begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
 void* image_malloc(size_t size, H5FD_file_image_op_t, void* context) {
   auto* memory = static_cast<ImageMemory*>(context);
   memory->data = std::calloc(1, size);
+  use_huge_pages(memory->data, size);
   memory->capacity = memory->data == nullptr ? 0 : size;
   return memory->data;
 }

@@ -119,6 +119,11 @@ CheckpointImage CheckpointWriter::build(CheckpointInfo info) const {
   if (info.created.empty()) info.created = now_text();
   if (info.rowan_version.empty()) info.rowan_version = ROWAN_VERSION;
 
+  for (const auto& [path, array] : arrays_) {
+    for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+      ROWAN_CHECK(!arrays_.contains(path.substr(0, slash)), "[checkpoint] ", path.substr(0, slash), " is an array and a group");
+    }
+  }
   int64_t expected = 1 << 16;
   for (const auto& [path, array] : arrays_) expected += bytes_of(array) + 1024;  // 1024: its object header, links and index line
   Hdf5Image image(expected);

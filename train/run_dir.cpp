@@ -51,6 +51,11 @@ FoundCheckpoint latest_of(const std::string& directory, const std::vector<int64_
       Checkpoint checkpoint = Checkpoint::open(path, files);
       check_step(checkpoint, *step);
       return {std::move(checkpoint), std::move(skipped)};
+    } catch (const FileError& e) {
+      // A bad sector is damage. Too many open files, missing rights and the like say nothing about the file: older ones would be no
+      // better, and going on with one would throw away what the newest holds.
+      if (strict || e.code() != EIO) throw;
+      skipped.push_back({path, e.what()});
     } catch (const Error& e) {
       if (strict) throw;
       skipped.push_back({path, e.what()});
