@@ -108,6 +108,11 @@ void run_training(TrainSession& session, RunDir& run) {
     fmt::print("stopped by signal {} at step {}; go on with: rowan resume {}\n", outcome.signal, outcome.step, run.path());
     throw ExitStatus{128 + outcome.signal};
   }
+  if (outcome.out_of_time) {
+    fmt::print("stopped after {} minutes at step {}; go on with: rowan resume {}\n", session.config().train.max_minutes,
+               outcome.step, run.path());
+    return;
+  }
   fmt::print("done: {} steps; the run is in {}\n", outcome.step, run.path());
 }
 

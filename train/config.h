@@ -46,7 +46,8 @@ struct TrainConfig {
   int64_t seed = 1;
   int64_t grad_accum = 1;
   double clip_norm = 1;  // 0: no clipping
-  int64_t threads = 0;   // 0: the physical cores this process may use
+  double max_minutes = 0;
+  int64_t threads = 0;  // 0: the physical cores this process may use
   int64_t eval_every = 0;
   int64_t eval_tokens = 0;
   int64_t log_every = 10;
@@ -56,6 +57,7 @@ struct TrainConfig {
 
   void visit(FieldVisitor& v) {
     v("steps", steps, "optimizer steps", at_least(0));
+    v("max_minutes", max_minutes, "minutes after which the run saves and ends, to be resumed later (0: no limit)", at_least(0));
     v("seed", seed, "seed of initialization, data order and dropout", at_least(0));
     v("grad_accum", grad_accum, "micro-batches in a step; gradients are the token-weighted mean over all of them",
       between(1, 1 << 20));
@@ -74,12 +76,14 @@ struct CheckpointConfig {
   double every_minutes = 0;
   int64_t keep_last = 3;
   bool keep_best = true;
+  bool background = false;
 
   void visit(FieldVisitor& v) {
     v("every", every, "steps between checkpoints (0: only at the end)", at_least(0));
     v("every_minutes", every_minutes, "minutes between checkpoints (0: off)", at_least(0));
     v("keep_last", keep_last, "checkpoints to keep besides best.h5", at_least(1));
     v("keep_best", keep_best, "keep best.h5, the state with the lowest validation loss");
+    v("background", background, "train on while a checkpoint is written; costs one copy of the state in memory");
   }
 };
 

@@ -42,6 +42,7 @@ constexpr ResumeRule kResumeRules[] = {
     {"name", true, ""},
     {"train.steps", true, ""},
     {"train.threads", true, ""},
+    {"train.max_minutes", true, ""},
     {"train.eval_every", true, ""},
     {"train.eval_tokens", true, "evaluation losses before and after are over different tokens"},
     {"train.log_every", true, ""},

@@ -1,7 +1,9 @@
 #include "train/session.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "core/kernels/reduce.h"
 #include "train/checkpoint_state.h"
 
 namespace rowan {
@@ -93,6 +95,16 @@ StepResult TrainSession::step() {
   ++step_;
   tokens_ += result.tokens;
   return result;
+}
+
+std::string TrainSession::find_non_finite() const {
+  for (const NamedParameter& p : parameters_) {
+    const Tensor& value = p.parameter->value();
+    if (std::isfinite(parallel_sum_of_squares(value.data(), value.size()))) continue;
+    const bool finite = std::all_of(value.data(), value.data() + value.size(), [](Real x) { return std::isfinite(x); });
+    if (!finite) return p.name;  // else only the squares overflow
+  }
+  return "";
 }
 
 void TrainSession::save(CheckpointWriter& writer) {

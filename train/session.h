@@ -40,6 +40,9 @@ class TrainSession {
   // not finite nothing is changed but the loader's position, `step` does not advance, and the result says what was wrong.
   StepResult step();
 
+  // The first parameter with an element that is not finite; "" when there is none.
+  std::string find_non_finite() const;
+
   void save(CheckpointWriter& writer);
   void load(Checkpoint& checkpoint);  // strict: one Error lists all that does not fit
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/parallel.h"
 #include "train/builtin_data.h"
@@ -56,7 +57,8 @@ Trainer::Trainer(TrainSession& session, RunDir& run, const TrainerOptions& optio
       config_(session.config()),
       run_(run),
       metrics_(run.metrics_path()),
-      progress_(options.out, options.quiet) {}
+      progress_(options.out, options.quiet),
+      saver_(run, config_.checkpoint.background) {}
 
 double Trainer::seconds_since_start() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
@@ -69,17 +71,21 @@ void Trainer::log(const std::string& event) {
 
 TrainOutcome Trainer::run() {
   start();
-  int signal = signals_.stop_signal();
-  while (signal == 0 && session_.steps_done() < config_.train.steps) {
-    if (!train_step()) signal = signals_.stop_signal();
-  }
-  finish(signal);
-  return {session_.steps_done(), signal};
+  while (session_.steps_done() < config_.train.steps && signals_.stop_signal() == 0 && !out_of_time()) train_step();
+  TrainOutcome outcome{.step = session_.steps_done(), .signal = signals_.stop_signal()};
+  outcome.out_of_time = outcome.signal == 0 && outcome.step < config_.train.steps;
+  finish(outcome);
+  return outcome;
+}
+
+bool Trainer::out_of_time() const {
+  const double minutes = config_.train.max_minutes;
+  return minutes > 0 && seconds_since_start() >= minutes * kMinutes;
 }
 
 void Trainer::start() {
   metrics_.rewind(session_.steps_done());
-  saved_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
+  saved_step_ = begun_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
   flops_per_token_ = flops_per_token(session_.model(), config_.data.seq_len);
   log(line({{"event", "start"},
             {"step", session_.steps_done()},
@@ -91,7 +97,7 @@ void Trainer::start() {
             {"threads", current_threads()}}));
 }
 
-bool Trainer::train_step() {
+void Trainer::train_step() {
   const auto begin = Clock::now();
   const StepResult result = session_.step();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -104,9 +110,9 @@ bool Trainer::train_step() {
   show_step(result);
   if (every(config_.train.eval_every)) evaluate_now(true);
   if (every(config_.train.sample_every)) sample_now();
-  if (signals_.stop_signal() != 0) return false;
-  if (save_due()) attempt(fmt::format("step {} was not saved", session_.steps_done()), [this] { save(); });
-  return true;
+  attempt("a checkpoint was not saved", [this] { settle(false); });
+  if (signals_.stop_signal() != 0) return;  // finish() saves
+  if (save_due()) attempt(fmt::format("step {} was not saved", session_.steps_done()), [this] { save(false); });
 }
 
 void Trainer::log_step(const StepResult& r, double seconds) {
@@ -163,17 +169,22 @@ void Trainer::evaluate_now(bool on_grid) {
                                 session_.steps_done(), r.loss, r.perplexity, r.bits_per_byte, r.tokens,
                                 format_duration(eval_seconds_)));
   if (!(r.loss < session_.best_loss)) return;  // also when it is NaN
-  const double before = session_.best_loss;
-  const int64_t step_before = session_.best_step;
+  const std::pair before{session_.best_loss, session_.best_step};
+  if (config_.checkpoint.keep_best) attempt("a checkpoint was not saved", [this] { settle(true); });
   session_.best_loss = r.loss;
   session_.best_step = session_.steps_done();
-  if (config_.checkpoint.keep_best)
-    attempt("best.h5 was not saved", [this] {
-      save();
-      run_.set_best(session_.steps_done());
-    });
+  if (config_.checkpoint.keep_best) {
+    best_before_ = before;
+    if (!attempt("best.h5 was not saved", [this] { save(true); })) forget_best();
+  }
   // The evaluation at the end of a run would not have happened at this step of a longer run: it leaves no trace in the state.
-  if (!on_grid) session_.best_loss = before, session_.best_step = step_before;
+  if (!on_grid) std::tie(session_.best_loss, session_.best_step) = before;
+}
+
+// The next evaluation below what best.h5 holds then makes a new one.
+void Trainer::forget_best() {
+  if (best_before_) std::tie(session_.best_loss, session_.best_step) = *best_before_;
+  best_before_.reset();
 }
 
 void Trainer::sample_now() {
@@ -196,20 +207,42 @@ bool Trainer::save_due() {
   return asked || every(config_.checkpoint.every) || (minutes > 0 && seconds_since_start() - last_save_time_ >= minutes * kMinutes);
 }
 
-void Trainer::save() {
-  if (saved_step_ == session_.steps_done()) return;
-  const auto begin = Clock::now();
+void Trainer::save(bool best) {
+  const int64_t step = session_.steps_done();
+  if (begun_step_ == step && !best) return;
+  attempt("a checkpoint was not saved", [this] { settle(true); });
+  if (saved_step_ == step) {
+    if (best) run_.set_best(step);
+    best_before_.reset();
+    return;
+  }
   last_save_time_ = seconds_since_start();
-  const CheckpointImage image = make_image(session_);
-  run_.save(image);
-  saved_step_ = session_.steps_done();
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (const std::string bad = session_.find_non_finite(); !bad.empty())
+    throw Error(fmt::format("[train] {} is not finite after step {}: such a state is not saved", bad, step), ErrorKind::kNonFinite);
+  metrics_.sync();  // a line of the log may not be younger than a checkpoint that a power failure leaves
+  saver_.start(make_image(session_), best, config_.checkpoint.keep_last);
+  begun_step_ = step;
+  settle(!config_.checkpoint.background);
+}
+
+void Trainer::settle(bool wait) {
+  std::optional<SavedCheckpoint> saved;
+  try {
+    saved = saver_.collect(wait);
+  } catch (const Error&) {
+    begun_step_ = saved_step_;
+    forget_best();
+    throw;
+  }
+  if (!saved) return;
+  saved_step_ = saved->step;
+  best_before_.reset();
   log(line({{"event", "checkpoint"},
-            {"step", saved_step_},
-            {"path", run_.checkpoint_path(saved_step_)},
-            {"bytes", image.bytes().size()},
-            {"seconds", seconds}}));
-  for (const std::string& problem : run_.retain(config_.checkpoint.keep_last)) progress_.message("warning: " + problem);
+            {"step", saved->step},
+            {"path", saved->path},
+            {"bytes", saved->bytes},
+            {"seconds", saved->seconds}}));
+  for (const std::string& problem : saved->problems) progress_.message("warning: " + problem);
 }
 
 bool Trainer::attempt(const std::string& what, const std::function<void()>& action) {
@@ -223,17 +256,23 @@ bool Trainer::attempt(const std::string& what, const std::function<void()>& acti
   }
 }
 
-void Trainer::finish(int signal) {
-  save();
-  if (signal == 0 && !every(config_.train.eval_every)) evaluate_now(false);
-  if (signal == 0 && dynamic_cast<const SortExamples*>(session_.corpus().train.get()) != nullptr) {
+void Trainer::finish(const TrainOutcome& outcome) {
+  const bool done = outcome.signal == 0 && !outcome.out_of_time;
+  attempt("a checkpoint was not saved", [this] { settle(true); });
+  save(false);
+  settle(true);
+  if (done && !every(config_.train.eval_every)) evaluate_now(false);
+  settle(true);
+  if (done && dynamic_cast<const SortExamples*>(session_.corpus().train.get()) != nullptr) {
     const int64_t inputs = session_.corpus().train->starts(), correct = count_sorted(session_);
     progress_.message(fmt::format("{} of {} inputs sorted correctly", correct, inputs));
     log(line({{"event", "sorted"}, {"step", session_.steps_done()}, {"correct", correct}, {"inputs", inputs}}));
   }
   log(line({{"event", "end"},
             {"step", session_.steps_done()},
-            {"reason", signal == 0 ? "done" : "signal"},
+            {"reason", done                  ? "done"
+                       : outcome.out_of_time ? "max_minutes"
+                                             : "signal"},
             {"tokens", session_.tokens_done()},
             {"seconds", seconds_since_start()}}));
 }

@@ -4,14 +4,17 @@
 //   step -> log -> evaluate if due -> sample if due -> save if due -> asked to stop?
 //
 // A save that fails leaves the run going: the reason is shown, the next interval tries again, and only a failed last save is an
-// error. A loss or gradient that is not finite stops the run before the update, with the last checkpoint as it was.
+// error. With checkpoint.background the reason comes out at a later step. A loss or gradient that is not finite stops the run
+// before the update, with the last checkpoint as it was.
 #pragma once
 
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "train/checkpoint_saver.h"
 #include "train/evaluate.h"
 #include "train/metrics_log.h"
 #include "train/progress.h"
@@ -28,7 +31,8 @@ struct TrainerOptions {
 
 struct TrainOutcome {
   int64_t step = 0;
-  int signal = 0;  // 0, or the signal that ended the run early
+  int signal = 0;            // 0, or the signal that ended the run early
+  bool out_of_time = false;  // ended by train.max_minutes
 };
 
 class Trainer {
@@ -43,16 +47,19 @@ class Trainer {
   using Clock = std::chrono::steady_clock;
 
   void start();
-  bool train_step();  // false: a signal asked to stop
+  void train_step();
+  bool out_of_time() const;
   void log_step(const StepResult& result, double seconds);
   void show_step(const StepResult& result);
   [[noreturn]] void stop_for(const StepResult& result);
   void evaluate_now(bool on_grid);
   void sample_now();
-  void save();                                                                 // unless this step has been saved
+  void save(bool best);    // unless this step has been saved; best: make best.h5 of it, too
+  void settle(bool wait);  // what came of the save in flight; throws its Error
+  void forget_best();
   bool attempt(const std::string& what, const std::function<void()>& action);  // false, and a warning, when it fails
   bool save_due();
-  void finish(int signal);
+  void finish(const TrainOutcome& outcome);
   void log(const std::string& event);  // one JSON object
   double seconds_since_start() const;
   bool every(int64_t interval) const { return interval > 0 && session_.steps_done() % interval == 0; }
@@ -63,10 +70,13 @@ class Trainer {
   MetricsLog metrics_;
   Progress progress_;
   SignalScope signals_;
+  CheckpointSaver saver_;
   const Clock::time_point start_ = Clock::now();
   double last_save_time_ = 0;
-  int64_t saved_step_ = -1;
-  double step_seconds_ = 0;  // in training steps of this process, evaluation and saving left out
+  int64_t saved_step_ = -1;                                // the newest checkpoint that stands
+  int64_t begun_step_ = -1;                                // the newest that was begun; in flight when it is not saved_step_
+  std::optional<std::pair<double, int64_t>> best_before_;  // best loss and step before one whose best.h5 does not stand yet
+  double step_seconds_ = 0;                                // in training steps of this process, evaluation and saving left out
   int64_t steps_here_ = 0, tokens_here_ = 0;
   double eval_seconds_ = 0;  // of the last evaluation
   double flops_per_token_ = 0, gemm_flops_ = 0;
