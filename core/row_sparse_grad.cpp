@@ -105,10 +105,26 @@ void RowSparseGrad::coalesce() {
   ids_ = std::move(sorted.unique);
   counts_ = std::move(counts);
   sums_ = std::move(sums);
+  if (keep_) kept_.insert(kept_.end(), pending_.begin(), pending_.end());
   pending_.clear();
 }
 
+Occurrences RowSparseGrad::occurrences() const {
+  ROWAN_ASSERT(has_occurrences());
+  Occurrences o;
+  std::vector<int32_t> ids;
+  for (const std::vector<Chunk>* chunks : {&kept_, &pending_})
+    for (const Chunk& c : *chunks)
+      for (int64_t i = 0; i < c.ids.size(); ++i) {
+        ids.push_back(c.ids[i]);
+        o.rows.push_back(c.dy.data() + i * width_);
+      }
+  o.sorted = sort_ids(ids);
+  return o;
+}
+
 void RowSparseGrad::clear() {
+  kept_.clear();
   pending_.clear();
   ids_.clear();
   counts_.clear();

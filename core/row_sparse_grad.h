@@ -14,6 +14,20 @@
 
 namespace rowan {
 
+// Occurrences sorted by id, equal ids in order of appearance. order[k] is the place of the k-th occurrence in the input.
+struct SortedIds {
+  std::vector<int32_t> order;   // (n)
+  std::vector<int32_t> unique;  // (U), strictly increasing
+  std::vector<int32_t> begin;   // (U+1), the run of unique[k] is order[begin[k]..begin[k+1])
+};
+SortedIds sort_ids(std::span<const int32_t> ids);
+
+// The gradients of single occurrences of ids. The rows belong to the RowSparseGrad.
+struct Occurrences {
+  SortedIds sorted;
+  std::vector<const Real*> rows;  // (n), in order of appearance, each of width D
+};
+
 class RowSparseGrad {
  public:
   RowSparseGrad() = default;
@@ -27,6 +41,12 @@ class RowSparseGrad {
   void coalesce();
   bool coalesced() const { return pending_.empty(); }
   void clear();
+
+  // Single occurrences, for optimizers that apply repeated ids one by one or sum them while they update. coalesce() drops them
+  // unless it was told to keep them.
+  void keep_occurrences(bool keep) { keep_ = keep; }
+  bool has_occurrences() const { return !pending_.empty() ? sums_.empty() || keep_ : !kept_.empty(); }
+  Occurrences occurrences() const;
 
   // After coalesce(). Everything below is in the order of ids().
   const std::vector<int32_t>& ids() const;        // (U), strictly increasing
@@ -45,17 +65,10 @@ class RowSparseGrad {
   };
 
   int64_t rows_ = 0, width_ = 0;
-  std::vector<Chunk> pending_;
+  std::vector<Chunk> pending_, kept_;
+  bool keep_ = false;
   std::vector<int32_t> ids_, counts_;
   Tensor sums_;
 };
-
-// Occurrences sorted by id, equal ids in order of appearance. order[k] is the place of the k-th occurrence in the input.
-struct SortedIds {
-  std::vector<int32_t> order;   // (n)
-  std::vector<int32_t> unique;  // (U), strictly increasing
-  std::vector<int32_t> begin;   // (U+1), the run of unique[k] is order[begin[k]..begin[k+1])
-};
-SortedIds sort_ids(std::span<const int32_t> ids);
 
 }  // namespace rowan
