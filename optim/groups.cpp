@@ -85,7 +85,10 @@ void OptimizerSet::visit_state(StateVisitor& v) {
     const std::string text = write_settings(settings_of(*optimizer));
     std::vector<uint8_t> bytes(text.begin(), text.end());
     v("group-" + std::to_string(g) + "/settings", bytes);
-    if (v.loading()) read_settings(*optimizer, std::string(bytes.begin(), bytes.end()));
+    if (v.loading()) {
+      read_settings(*optimizer, std::string(bytes.begin(), bytes.end()));
+      optimizer->settings_changed();
+    }
     optimizer->visit_state(v);
   }
 }
@@ -123,10 +126,24 @@ std::string OptimizerSet::report_text() const {
   return text;
 }
 
-Optimizer& OptimizerSet::optimizer_of(const std::string& parameter) {
+size_t OptimizerSet::index_of(const std::string& parameter) const {
   for (size_t i = 0; i < parameters_.size(); ++i)
-    if (parameters_[i].name == parameter) return *groups_[group_of_[i]].optimizer;
+    if (parameters_[i].name == parameter) return i;
   fail("[optim] there is no parameter '", parameter, "'");
+}
+
+Optimizer& OptimizerSet::optimizer_of(const std::string& parameter) {
+  return *groups_[group_of_[index_of(parameter)]].optimizer;
+}
+
+void OptimizerSet::catch_up(const std::string& parameter, std::span<const int32_t> ids) {
+  const size_t i = index_of(parameter);
+  groups_[group_of_[i]].optimizer->catch_up(parameter, *parameters_[i].parameter, ids);
+}
+
+void OptimizerSet::flush() {
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    groups_[group_of_[i]].optimizer->flush(parameters_[i].name, *parameters_[i].parameter);
 }
 
 }  // namespace rowan

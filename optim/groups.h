@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,10 @@ class OptimizerSet {
   // The second half alone, for gradients that are known to be finite.
   void step(const StepInfo& info);
 
+  // Before the rows of a parameter are read, and before all of them are: optimizer.h. Free where no row can lag behind.
+  void catch_up(const std::string& parameter, std::span<const int32_t> ids);
+  void flush();
+
   // Everything that a checkpoint needs: "<parameter>/<slot>", "<parameter>/step", and "group-<i>/settings". Loading takes over the
   // saved settings as well: training then continues as if it had not been interrupted, whatever the set was built with.
   void visit_state(StateVisitor& v);
@@ -55,6 +60,8 @@ class OptimizerSet {
   Optimizer& optimizer_of(const std::string& parameter);  // Error for an unknown name
 
  private:
+  size_t index_of(const std::string& parameter) const;
+
   std::vector<ParameterGroup> groups_;  // the fallback is the last
   std::vector<NamedParameter> parameters_;
   std::vector<size_t> group_of_;  // by parameter

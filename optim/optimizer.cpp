@@ -11,6 +11,8 @@ void Optimizer::visit(FieldVisitor& v) {
 }
 
 void Optimizer::validate() const {}
+void Optimizer::catch_up(const std::string&, Parameter&, std::span<const int32_t>) {}
+void Optimizer::flush(const std::string&, Parameter&) {}
 
 std::unique_ptr<Optimizer> make_optimizer(const std::string& rule) {
   const Registry<Optimizer>& registry = Registry<Optimizer>::instance();

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,13 +50,22 @@ class Optimizer {
   // Consumes and clears p's gradient; without one it does nothing. The gradient must be finite.
   virtual void step(const std::string& name, Parameter& p, const StepInfo& info) = 0;
 
+  // Rows of a row-sparse parameter may lag behind (row_axes.h: untouched = exact, decay = deferred). catch_up() makes up what the
+  // given rows have missed, and comes before they are read: before the forward pass. ids may repeat; an id outside the table is an
+  // Error that changes nothing. flush() does it for all rows: before evaluation, checkpoints, export and reports of norms.
+  virtual void catch_up(const std::string& name, Parameter& p, std::span<const int32_t> ids);
+  virtual void flush(const std::string& name, Parameter& p);
+  // Settings were read from a checkpoint: makes state anew for all prepared parameters, to be loaded next.
+  virtual void settings_changed() {}
+
   // True when only rows that the batch touched may change: a tied (dense) table is then refused, since every row has a gradient.
   virtual bool sparse_only() const { return false; }
 
   double lr() const { return lr_; }
   double weight_decay() const { return weight_decay_; }
   // What acts on p: weight decay is for tensors of two dimensions unless decay_vectors asks for all.
-  double weight_decay_of(const Parameter& p) const { return decay_vectors_ || p.shape().rank() == 2 ? weight_decay_ : 0.0; }
+  double weight_decay_of(const Parameter& p) const { return weight_decay_for(p.shape()); }
+  double weight_decay_for(const Shape& shape) const { return decay_vectors_ || shape.rank() == 2 ? weight_decay_ : 0.0; }
 
  protected:
   double lr_ = 1e-3;

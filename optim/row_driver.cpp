@@ -1,6 +1,7 @@
 #include "optim/row_driver.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/parallel.h"
 #include "optim/row_math.h"
@@ -13,13 +14,28 @@ namespace {
 constexpr int64_t kTileElements = 2048;
 constexpr int64_t kPieceElements = 16384;
 
+// Occurrences of one id, summed in token order. A long run is summed by many threads, each taking some columns.
+void sum_run(const Occurrences& o, int64_t k, int64_t from, int64_t to, Real* out) {
+  const auto first = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k)]);
+  const auto last = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k) + 1]);
+  const auto row = [&](size_t i) { return o.rows[static_cast<size_t>(o.sorted.order[i])]; };
+  std::copy(row(first) + from, row(first) + to, out + from);
+  for (size_t i = first + 1; i < last; ++i) add_row(row(i) + from, to - from, out + from);
+}
+
+int64_t run_length(const Occurrences& o, int64_t k) {
+  return o.sorted.begin[static_cast<size_t>(k) + 1] - o.sorted.begin[static_cast<size_t>(k)];
+}
+
 }  // namespace
 
-RowDriver::RowDriver(const RowOptimizer& rule, RowOptimizer::State& state, Parameter& p, const StepInfo& info)
-    : rule_(rule), state_(state), weights_(p.value().data()), scale_(static_cast<Real>(info.grad_scale)) {
-  const bool table = p.shape().rank() >= 2;
-  width_ = table ? p.shape().back() : p.shape().size();
-  rows_ = table ? p.shape().rows() : 1;
+RowDriver::RowDriver(const RowOptimizer& rule, RowState& state, Parameter& p, const StepInfo& info)
+    : rule_(rule),
+      state_(state),
+      weights_(p.value().data()),
+      rows_(state.rows()),
+      width_(state.width()),
+      scale_(static_cast<Real>(info.grad_scale)) {
   scalars_.step = state.step;
   scalars_.lr = rule.lr() * info.lr_factor;
   rule.fill_scalars(scalars_);
@@ -30,113 +46,236 @@ RowDriver::RowDriver(const RowOptimizer& rule, RowOptimizer::State& state, Param
     block_decay_ = decay;
   } else if (axes.decay == "coupled") {
     coupled_ = static_cast<Real>(decay);
-  } else if (axes.decay == "touched") {
+  } else if (axes.decoupled()) {
     shrink_ = static_cast<Real>(1 - scalars_.lr * decay);
   }
+  if (axes.clip == "value") clip_ = Clip::kValue;
+  if (axes.clip == "row_norm") clip_ = Clip::kRowNorm;
+  if (axes.clip == "cowclip") clip_ = Clip::kCowClip;
   mean_ = axes.duplicates == "mean" && p.kind() == GradKind::kRowSparse;
   row_counter_ = !state.row_steps.empty();
-  flat_ = rule.elementwise() && !row_counter_;
+  flat_ = rule.elementwise() && !row_counter_ && (clip_ == Clip::kNone || clip_ == Clip::kValue);
+}
+
+int64_t RowDriver::piece_rows() const {
+  return rows_of(kPieceElements);
+}
+
+// The pass over all pieces, and one before it when the rule has to know its columns first.
+template <class Pass>
+void RowDriver::run(int64_t rows, const Pass& pass) {
+  if (rule_.column_reduce() == ColumnReduce::kNone) return pass();
+  partial_.assign(static_cast<size_t>((rows + piece_rows() - 1) / piece_rows() * width_), 0.0);
+  reducing_ = true;
+  pass();
+  reducing_ = false;
+  if (rule_.columns_before_update()) finish_columns(rows);
+  pass();
+  if (!rule_.columns_before_update()) finish_columns(rows);
+}
+
+void RowDriver::finish_columns(int64_t rows) {
+  if (rows == 0) return;
+  std::vector<double> columns(static_cast<size_t>(width_), 0.0);
+  const bool sum = rule_.column_reduce() == ColumnReduce::kSum;
+  for (size_t i = 0; i < partial_.size(); ++i) {
+    double& column = columns[i % columns.size()];
+    column = sum ? column + partial_[i] : std::max(column, partial_[i]);
+  }
+  rule_.finish_columns(columns, rows, block_of({nullptr, nullptr, 0, rows_, width_}));
 }
 
 void RowDriver::dense(const Tensor& grad) {
-  const auto* from = grad.data();
   if (flat_) {
-    dense_rows(from, rows_ * width_, 1);
+    dense_rows(grad.data(), rows_ * width_, 1);
   } else {
-    dense_rows(from, rows_, width_);
+    run(rows_, [&] { dense_rows(grad.data(), rows_, width_); });
   }
 }
 
 void RowDriver::dense_rows(const Real* grad, int64_t rows, int64_t width) {
   const int64_t wide = std::max<int64_t>(1, width);
-  const int64_t piece_rows = std::max<int64_t>(1, kPieceElements / wide), tile_rows = std::max<int64_t>(1, kTileElements / wide);
-  parallel_ranges(rows, piece_rows, [&](int64_t begin, int64_t end) {
+  const int64_t a_piece = std::max<int64_t>(1, kPieceElements / wide), tile_rows = std::max<int64_t>(1, kTileElements / wide);
+  parallel_ranges(rows, a_piece, [&](int64_t begin, int64_t end) {
     Tensor scratch = rewrites_gradient() ? Tensor({tile_rows * width}) : Tensor();
     for (int64_t first = begin; first < end; first += tile_rows) {
-      Tile tile{nullptr, first, std::min(tile_rows, end - first), width, grad + first * width};
-      RowBlock b = block_of(tile);
-      if (!scratch.empty()) {
-        load_gradient(b, tile.grads, nullptr, scratch.data());
-        b.grads = scratch.data();
-      }
-      update(b, tile);
+      const Tile tile{nullptr, nullptr, first, std::min(tile_rows, end - first), width};
+      update(tile, grad + first * width, scratch.data(), columns_of(begin));
     }
   });
 }
 
 void RowDriver::touched(const RowSparseGrad& grad) {
+  run(static_cast<int64_t>(grad.ids().size()), [&] { touched_pass(grad); });
+}
+
+void RowDriver::touched_pass(const RowSparseGrad& grad) {
   const int64_t count = static_cast<int64_t>(grad.ids().size()), tile_rows = rows_of(kTileElements);
-  parallel_ranges(count, rows_of(kPieceElements), [&](int64_t begin, int64_t end) {
+  parallel_ranges(count, piece_rows(), [&](int64_t begin, int64_t end) {
     Tensor scratch = rewrites_gradient() ? Tensor({tile_rows * width_}) : Tensor();
     for (int64_t first = begin; first < end; first += tile_rows) {
-      Tile tile{grad.ids().data() + first, 0, std::min(tile_rows, end - first), width_, grad.values().data() + first * width_};
-      RowBlock b = block_of(tile);
-      if (!scratch.empty()) {
-        load_gradient(b, tile.grads, grad.counts().data() + first, scratch.data());
-        b.grads = scratch.data();
-      }
-      update(b, tile);
+      const Tile tile{grad.ids().data() + first, grad.counts().data() + first, 0, std::min(tile_rows, end - first), width_};
+      update(tile, grad.values().data() + first * width_, scratch.data(), columns_of(begin));
     }
   });
+}
+
+void RowDriver::fused(const Occurrences& o) {
+  run(std::ssize(o.sorted.unique), [&] { fused_pass(o); });
+}
+
+void RowDriver::fused_pass(const Occurrences& o) {
+  constexpr int64_t kLongRun = 256, kColumnsAPiece = 64;
+  const int64_t unique = std::ssize(o.sorted.unique), tile_rows = rows_of(kTileElements);
+  std::vector<int32_t> counts(static_cast<size_t>(unique));
+  std::vector<Tensor> long_sums(static_cast<size_t>(unique));
+  for (int64_t k = 0; k < unique; ++k) {
+    counts[static_cast<size_t>(k)] = static_cast<int32_t>(run_length(o, k));
+    if (run_length(o, k) < kLongRun) continue;
+    Tensor& sum = long_sums[static_cast<size_t>(k)] = Tensor({width_});
+    parallel_ranges(width_, kColumnsAPiece, [&](int64_t from, int64_t to) { sum_run(o, k, from, to, sum.data()); });
+  }
+  parallel_ranges(unique, piece_rows(), [&](int64_t begin, int64_t end) {
+    Tensor scratch({tile_rows * width_});
+    for (int64_t first = begin; first < end; first += tile_rows) {
+      const Tile tile{o.sorted.unique.data() + first, counts.data() + first, 0, std::min(tile_rows, end - first), width_};
+      for (int64_t k = first; k < first + tile.rows; ++k) {
+        Real* out = scratch.data() + (k - first) * width_;
+        const Tensor& sum = long_sums[static_cast<size_t>(k)];
+        if (sum.empty()) {
+          sum_run(o, k, 0, width_, out);
+        } else {
+          std::copy_n(sum.data(), width_, out);
+        }
+      }
+      update(tile, scratch.data(), scratch.data(), columns_of(begin));
+    }
+  });
+}
+
+void RowDriver::sequential(const Occurrences& o) {
+  const Real decay_once = shrink_;
+  const int64_t unique = std::ssize(o.sorted.unique);
+  shrink_ = 1;
+  parallel_ranges(unique, piece_rows(), [&](int64_t begin, int64_t end) {
+    Tensor scratch({width_});
+    for (int64_t k = begin; k < end; ++k) {
+      const Tile tile{o.sorted.unique.data() + k, nullptr, 0, 1, width_};
+      RowBlock b = block_of(tile);
+      if (decay_once != 1) scale_row(b.weight(0), width_, decay_once);
+      const std::vector<StepScalars> counted = row_counter_ ? count_rows(tile) : std::vector<StepScalars>{};
+      if (row_counter_) b.row_scalars = counted.data();
+      const auto from = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k)]);
+      for (size_t i = from; i < from + static_cast<size_t>(run_length(o, k)); ++i) {
+        b.grads = o.rows[static_cast<size_t>(o.sorted.order[i])];
+        if (rewrites_gradient()) {
+          rewrite_gradient(b, nullptr, b.grads, scratch.data());
+          b.grads = scratch.data();
+        }
+        rule_.update_rows(b);
+      }
+    }
+  });
+  shrink_ = decay_once;
 }
 
 void RowDriver::sweep(const RowSparseGrad& grad) {
+  run(rows_, [&] { sweep_pass(grad); });
+}
+
+void RowDriver::sweep_pass(const RowSparseGrad& grad) {
   const std::vector<int32_t>& ids = grad.ids();
   const int64_t tile_rows = rows_of(kTileElements);
   const auto next_touched = [&](int64_t row) { return std::lower_bound(ids.begin(), ids.end(), row) - ids.begin(); };
-  parallel_ranges(rows_, rows_of(kPieceElements), [&](int64_t begin, int64_t end) {
+  parallel_ranges(rows_, piece_rows(), [&](int64_t begin, int64_t end) {
     Tensor full({tile_rows * width_});  // the tile's gradient, zeros in rows without one
+    std::vector<int32_t> counts(static_cast<size_t>(tile_rows));
     for (int64_t first = begin; first < end; first += tile_rows) {
-      Tile tile{nullptr, first, std::min(tile_rows, end - first), width_, full.data()};
+      const Tile tile{nullptr, counts.data(), first, std::min(tile_rows, end - first), width_};
       std::fill_n(full.data(), tile.rows * width_, Real{0});
+      std::fill(counts.begin(), counts.end(), 1);
       for (auto k = next_touched(first); k < std::ssize(ids) && ids[static_cast<size_t>(k)] < first + tile.rows; ++k) {
-        const Real share = mean_ ? scale_ / static_cast<Real>(grad.counts()[static_cast<size_t>(k)]) : scale_;
-        scaled_copy(grad.row(k).data(), width_, share, full.data() + (ids[static_cast<size_t>(k)] - first) * width_);
+        const int64_t place = ids[static_cast<size_t>(k)] - first;
+        std::copy_n(grad.row(k).data(), width_, full.data() + place * width_);
+        counts[static_cast<size_t>(place)] = grad.counts()[static_cast<size_t>(k)];
       }
-      const RowBlock b = block_of(tile);
-      if (coupled_ != 0) add_scaled(b.weights, tile.rows * width_, coupled_, full.data());
-      update(b, tile);
+      update(tile, full.data(), full.data(), columns_of(begin));
     }
   });
 }
 
-void RowDriver::load_gradient(const RowBlock& b, const Real* from, const int32_t* counts, Real* to) const {
-  for (int64_t k = 0; k < b.rows; ++k) {
-    const Real share = mean_ && counts != nullptr ? scale_ / static_cast<Real>(counts[k]) : scale_;
-    scaled_copy(from + k * b.width, b.width, share, to + k * b.width);
-    if (coupled_ != 0) add_scaled(b.weight(k), b.width, coupled_, to + k * b.width);
+// `scratch` may be `grad` itself; it is not used when the gradient can be taken as it is.
+void RowDriver::update(const Tile& tile, const Real* grad, Real* scratch, double* columns) const {
+  RowBlock rows = block_of(tile);
+  rows.grads = grad;
+  if (rewrites_gradient()) {
+    rewrite_gradient(rows, tile.counts, grad, scratch);
+    rows.grads = scratch;
   }
+  if (reducing_) return rule_.reduce_rows(rows, {columns, static_cast<size_t>(width_)});
+  const std::vector<StepScalars> counted = row_counter_ ? count_rows(tile) : std::vector<StepScalars>{};
+  if (row_counter_) rows.row_scalars = counted.data();
+  if (flat_ && tile.ids == nullptr) {  // consecutive rows are handed over as one long row
+    rows.width *= rows.rows;
+    rows.rows = 1;
+  }
+  shrink(rows);
+  rule_.update_rows(rows);
 }
 
-// Joined rows are handed over as one long row.
 RowBlock RowDriver::block_of(const Tile& tile) const {
-  const bool join = flat_ && tile.ids == nullptr;
   const int64_t offset = tile.first * tile.width;
   RowBlock b;
-  b.rows = join ? 1 : tile.rows;
-  b.width = join ? tile.rows * tile.width : tile.width;
+  b.rows = tile.rows;
+  b.width = tile.width;
   b.lr = scalars_.lr;
   b.weight_decay = block_decay_;
   b.ids = tile.ids;
   b.weights = weights_ + offset;
-  b.grads = tile.grads;
-  for (size_t s = 0; s < state_.slots.size(); ++s) {
-    b.per_element[s] = state_.per_element[s];
-    b.slots[s] = state_.slots[s].data() + (b.per_element[s] ? offset : tile.first);
+  state_.point(b, 0);
+  for (size_t s = 0; s < state_.layout.size(); ++s) {
+    if (flat_) b.stride[s] = tile.width;  // elementwise rules: in a table seen as one column, an element is a row
+    if (b.slots[s] != nullptr) b.slots[s] += tile.first * b.stride[s];
+    if (b.byte_slots[s] != nullptr) b.byte_slots[s] += tile.first * b.stride[s];
   }
+  if (b.last_touches != nullptr) b.last_touches += tile.first;
   b.step_scalars = &scalars_;
   return b;
 }
 
-void RowDriver::update(RowBlock b, const Tile& tile) const {
-  std::vector<StepScalars> counted;
-  if (row_counter_) {
-    counted = count_rows(tile);
-    b.row_scalars = counted.data();
+void RowDriver::rewrite_gradient(const RowBlock& rows, const int32_t* counts, const Real* from, Real* to) const {
+  RowBlock b = rows;
+  const bool by_row = mean_ || clip_ == Clip::kRowNorm || clip_ == Clip::kCowClip;
+  if (!by_row && b.ids == nullptr) {  // consecutive rows in one go
+    b.width *= b.rows;
+    b.rows = 1;
   }
-  if (shrink_ != 1)
-    for (int64_t k = 0; k < b.rows; ++k) scale_row(b.weight(k), b.width, shrink_);
-  rule_.update_rows(b);
+  for (int64_t k = 0; k < b.rows; ++k) {
+    Real* g = to + k * b.width;
+    const int32_t count = counts == nullptr ? 1 : counts[k];
+    const Real factor = mean_ ? scale_ / static_cast<Real>(count) : scale_;
+    if (from == to) {
+      if (factor != 1) scale_row(g, b.width, factor);
+    } else {
+      scaled_copy(from + k * b.width, b.width, factor, g);
+    }
+    if (clip_ != Clip::kNone) clip_row(b, k, count, g);
+    if (coupled_ != 0) add_scaled(b.weight(k), b.width, coupled_, g);
+  }
+}
+
+void RowDriver::clip_row(const RowBlock& b, int64_t k, int32_t count, Real* g) const {
+  const RowAxes& axes = rule_.axes();
+  if (clip_ == Clip::kValue) return clamp_row(g, b.width, static_cast<Real>(axes.clip_bound));
+  double bound = axes.clip_bound;
+  if (clip_ == Clip::kCowClip) bound *= count * std::max(std::sqrt(sum_squares(b.weight(k), b.width)), axes.clip_floor);
+  const double norm = std::sqrt(sum_squares(g, b.width));
+  if (norm > bound) scale_row(g, b.width, static_cast<Real>(bound / norm));
+}
+
+void RowDriver::shrink(const RowBlock& b) const {
+  if (shrink_ == 1) return;
+  for (int64_t k = 0; k < b.rows; ++k) scale_row(b.weight(k), b.width, shrink_);
 }
 
 // Rows of a tile often have the same count (they are touched together, or for the first time): neighbours share the work.

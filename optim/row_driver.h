@@ -1,7 +1,8 @@
 // RowDriver: one update of one parameter by a RowOptimizer. Internal to optim/.
 //
 // Work is cut into pieces (what one thread takes) and pieces into tiles (what one call of update_rows() sees) by sizes alone. A
-// tile is small enough that its gradient, copied to be scaled or decayed, and its weights stay in cache between the passes.
+// tile is small enough that its gradient, copied to be scaled, clipped or decayed, and its weights stay in cache between the
+// passes.
 #pragma once
 
 #include "optim/row_optimizer.h"
@@ -10,32 +11,50 @@ namespace rowan {
 
 class RowDriver {
  public:
-  RowDriver(const RowOptimizer& rule, RowOptimizer::State& state, Parameter& p, const StepInfo& info);
+  RowDriver(const RowOptimizer& rule, RowState& state, Parameter& p, const StepInfo& info);
 
   void dense(const Tensor& grad);           // every row has a gradient
   void touched(const RowSparseGrad& grad);  // only these rows are updated; grad is coalesced
   void sweep(const RowSparseGrad& grad);    // all rows are updated, those without a gradient with zeros; grad is coalesced
+  // As touched(), from the gradients of single occurrences, which are summed in token order on the way: the coalesced gradient is
+  // never written to memory, and the bits are the same.
+  void fused(const Occurrences& grad);
+  void sequential(const Occurrences& grad);  // one update an occurrence
 
  private:
-  // Consecutive rows from `first`, or the rows of `ids`; gradients lie one after the other.
+  // Consecutive rows from `first`, or the rows of `ids`. counts: occurrences of each row, or nullptr where each has one.
   struct Tile {
     const int32_t* ids = nullptr;
+    const int32_t* counts = nullptr;
     int64_t first = 0;
     int64_t rows = 0;
     int64_t width = 0;
-    const Real* grads = nullptr;
   };
 
-  bool rewrites_gradient() const { return scale_ != 1 || coupled_ != 0 || mean_; }
+  bool rewrites_gradient() const { return scale_ != 1 || coupled_ != 0 || mean_ || clip_ != Clip::kNone; }
   int64_t rows_of(int64_t elements) const { return std::max<int64_t>(1, elements / std::max<int64_t>(1, width_)); }
   void dense_rows(const Real* grad, int64_t rows, int64_t width);
-  void load_gradient(const RowBlock& b, const Real* from, const int32_t* counts, Real* to) const;
+  template <class Pass>
+  void run(int64_t rows, const Pass& pass);
+  void touched_pass(const RowSparseGrad& grad);
+  void sweep_pass(const RowSparseGrad& grad);
+  void fused_pass(const Occurrences& grad);
+  void finish_columns(int64_t rows);
+  int64_t piece_rows() const;
+  double* columns_of(int64_t first_row) {  // of the piece that begins there
+    return reducing_ ? partial_.data() + first_row / piece_rows() * width_ : nullptr;
+  }
+  void update(const Tile& tile, const Real* grad, Real* scratch, double* columns) const;
   RowBlock block_of(const Tile& tile) const;
-  void update(RowBlock b, const Tile& tile) const;
+  void rewrite_gradient(const RowBlock& b, const int32_t* counts, const Real* from, Real* to) const;
+  void clip_row(const RowBlock& b, int64_t k, int32_t count, Real* g) const;
+  void shrink(const RowBlock& b) const;
   std::vector<StepScalars> count_rows(const Tile& tile) const;
 
+  enum class Clip { kNone, kValue, kRowNorm, kCowClip };
+
   const RowOptimizer& rule_;
-  RowOptimizer::State& state_;
+  RowState& state_;
   Real* weights_;
   int64_t rows_, width_;
   StepScalars scalars_;
@@ -43,9 +62,12 @@ class RowDriver {
   Real coupled_ = 0;  // weight decay through the gradient
   Real shrink_ = 1;   // decoupled weight decay, as a factor of the weights
   double block_decay_ = 0;
+  Clip clip_ = Clip::kNone;
   bool mean_ = false;  // duplicates = mean
   bool row_counter_ = false;
-  bool flat_ = false;  // rows may be joined
+  bool flat_ = false;            // rows may be joined
+  bool reducing_ = false;        // this pass reduces columns and updates nothing
+  std::vector<double> partial_;  // (pieces, D) columns reduced by each piece
 };
 
 }  // namespace rowan

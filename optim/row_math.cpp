@@ -6,6 +6,17 @@ ROWAN_VECTORIZED void scale_row(Real* x, int64_t n, Real factor) {
   for (int64_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
+ROWAN_VECTORIZED void clamp_row(Real* x, int64_t n, Real bound) {
+  for (int64_t i = 0; i < n; ++i) {
+    const Real low = x[i] < -bound ? -bound : x[i];
+    x[i] = low > bound ? bound : low;
+  }
+}
+
+ROWAN_VECTORIZED void add_row(const Real* __restrict x, int64_t n, Real* __restrict out) {
+  for (int64_t i = 0; i < n; ++i) out[i] += x[i];
+}
+
 ROWAN_VECTORIZED void scaled_copy(const Real* __restrict x, int64_t n, Real factor, Real* __restrict out) {
   for (int64_t i = 0; i < n; ++i) out[i] = factor * x[i];
 }

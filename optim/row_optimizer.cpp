@@ -1,8 +1,34 @@
 #include "optim/row_optimizer.h"
 
+#include <algorithm>
+#include <chrono>
+
+#include "optim/row_catch_up.h"
 #include "optim/row_driver.h"
 
 namespace rowan {
+namespace {
+
+// After so many steps without a flush all rows are caught up, so that the history stays small beside a table worth deferring.
+constexpr size_t kLongestHistory = size_t{1} << 18;
+
+template <class Vector>
+void check_size(const std::string& name, const char* what, const Vector& loaded, int64_t size) {
+  if (std::ssize(loaded) != size)
+    fail_data("[optim] state '", name, "/", what, "' has ", loaded.size(), " entries; expected ", size);
+}
+
+std::vector<int32_t> run_lengths(const SortedIds& sorted) {
+  std::vector<int32_t> lengths;
+  for (size_t k = 0; k < sorted.unique.size(); ++k) lengths.push_back(sorted.begin[k + 1] - sorted.begin[k]);
+  return lengths;
+}
+
+int64_t longest(const std::vector<int32_t>& runs) {
+  return runs.empty() ? 0 : *std::max_element(runs.begin(), runs.end());
+}
+
+}  // namespace
 
 void RowOptimizer::visit(FieldVisitor& v) {
   Optimizer::visit(v);
@@ -12,84 +38,217 @@ void RowOptimizer::visit(FieldVisitor& v) {
 void RowOptimizer::validate() const {
   Optimizer::validate();
   axes_.validate(rule(), weight_decay());
+  ROWAN_CHECK(axes_.catch_up != "closed" || can_jump(), "[", rule(),
+              "] catch_up = \"closed\": this rule has no closed form for missed steps; ", "use catch_up = \"replay\"");
+  ROWAN_CHECK(!axes_.tracks_rows() || column_reduce() == ColumnReduce::kNone, "[", rule(), "] untouched = \"", axes_.untouched,
+              "\", decay = \"", axes_.decay,
+              "\": its columns are shared by all rows, so a row that lags behind can't be brought up to date alone; ",
+              "use untouched = \"dense\" or \"frozen\"");
+  ROWAN_CHECK(axes_.duplicates != "sequential" || column_reduce() == ColumnReduce::kNone, "[", rule(),
+              "] duplicates = \"sequential\": its columns are shared by all rows and need every row's gradient first");
+  ROWAN_CHECK(axes_.decay != "deferred" || !decays_weights(), "[", rule(),
+              "] decay = \"deferred\": this rule decays weights inside its formula and can't defer that; use \"touched\"");
 }
 
 void RowOptimizer::prepare(const std::string& name, Parameter& p) {
   state_of(name, p);
 }
 
-RowOptimizer::State& RowOptimizer::state_of(const std::string& name, Parameter& p) {
+RowState RowOptimizer::make_state(const Shape& shape, GradKind kind) const {
+  RowState state;
+  state.shape = shape;
+  state.kind = kind;
+  const std::vector<Slot> wanted = slots();
+  ROWAN_ASSERT(wanted.size() <= kMaxSlots);
+  for (const Slot& slot : wanted) state.add_slot(slot);
+  const auto rows = static_cast<size_t>(state.rows());
+  if (wants_last_touch()) state.last_touch.assign(rows, 0);
+  if (axes_.counter == "row") state.row_steps.assign(rows, 0);
+  if (axes_.tracks_rows() && kind == GradKind::kRowSparse) state.last_steps.assign(rows, 0);
+  return state;
+}
+
+RowState& RowOptimizer::state_of(const std::string& name, Parameter& p) {
   const auto found = states_.find(name);
   if (found != states_.end()) {
     ROWAN_CHECK(found->second.shape == p.shape(), "[", rule(), "] parameter '", name, "' was prepared with shape ",
                 found->second.shape, " and now has ", p.shape());
     return found->second;
   }
+  const bool dense = p.kind() == GradKind::kDense;
   ROWAN_CHECK(
-      !sparse_only() || p.kind() == GradKind::kRowSparse, "[", rule(), "] parameter '", name, "' ", p.shape(),
+      !sparse_only() || !dense, "[", rule(), "] parameter '", name, "' ", p.shape(),
       " is dense: every step gives every row a gradient, so there are no rows to leave alone. A token table is dense when ",
       "it is tied to the LM head, because softmax gives every row a gradient; use a dense rule such as adamw, or untie the head");
-  const bool table = p.shape().rank() >= 2;
-  const int64_t rows = table ? p.shape().rows() : 1;
-  State state;
-  state.shape = p.shape();
-  const std::vector<Slot> wanted = slots();
-  ROWAN_ASSERT(wanted.size() <= kMaxSlots);
-  for (const Slot& slot : wanted) {
-    const bool element = slot.per == Slot::Per::kElement;
-    state.slots.push_back(Tensor::full(element ? p.shape() : Shape{rows}, static_cast<Real>(slot.init)));
-    state.per_element.push_back(element);
-  }
-  if (axes_.counter == "row") state.row_steps.assign(static_cast<size_t>(rows), 0);
-  return states_.emplace(name, std::move(state)).first->second;
+  ROWAN_CHECK(axes_.clip != "cowclip" || !dense, "[", rule(), "] parameter '", name,
+              "' is dense: clip = \"cowclip\" needs to know how often a batch read each row; use clip = \"row_norm\"");
+  if (!dense) p.row_grad().keep_occurrences(axes_.duplicates == "sequential");
+  return states_.emplace(name, make_state(p.shape(), p.kind())).first->second;
+}
+
+void RowOptimizer::settings_changed() {
+  for (auto& [name, state] : states_) state = make_state(state.shape, state.kind);
 }
 
 void RowOptimizer::visit_state(StateVisitor& v) {
-  const std::vector<Slot> names = slots();
-  for (auto& [parameter, state] : states_) {
-    v(parameter + "/step", state.step);
-    for (size_t s = 0; s < names.size(); ++s) {
-      const Shape shape = state.slots[s].shape();
-      v(parameter + "/" + names[s].name, state.slots[s]);
-      if (state.slots[s].shape() == shape) continue;
-      const Shape loaded = state.slots[s].shape();
-      state.slots[s] = Tensor::full(shape, static_cast<Real>(names[s].init));
-      fail_data("[", rule(), "] state '", parameter, "/", names[s].name, "' has shape ", loaded, "; expected ", shape);
-    }
-    if (state.row_steps.empty()) continue;
-    const size_t rows = state.row_steps.size();
-    v(parameter + "/row_steps", state.row_steps);
-    if (state.row_steps.size() == rows) continue;
-    const size_t loaded = state.row_steps.size();
-    state.row_steps.assign(rows, 0);
-    fail_data("[", rule(), "] state '", parameter, "/row_steps' has ", loaded, " rows; expected ", rows);
+  for (auto& [name, state] : states_) {
+    visit_steps(v, name, state);
+    visit_slots(v, name, state);
   }
+}
+
+void RowOptimizer::visit_slots(StateVisitor& v, const std::string& name, RowState& state) {
+  const std::vector<Slot>& names = state.layout;
+  for (size_t s = 0; s < names.size(); ++s) {
+    if (names[s].per == Slot::Per::kElementByte) {
+      v(name + "/" + names[s].name, state.bytes[s]);
+      check_size(name, names[s].name.c_str(), state.bytes[s], state.shape.size());
+      continue;
+    }
+    Tensor loaded = state.slots[s];
+    v(name + "/" + names[s].name, loaded);
+    if (!(loaded.shape() == state.slots[s].shape()))
+      fail_data("[", rule(), "] state '", name, "/", names[s].name, "' has shape ", loaded.shape(), "; expected ",
+                state.slots[s].shape());
+    state.slots[s] = loaded;
+  }
+}
+
+// The history is kept as learning rates: all else in it follows from the settings.
+void RowOptimizer::visit_steps(StateVisitor& v, const std::string& name, RowState& state) {
+  v(name + "/step", state.step);
+  if (!state.row_steps.empty()) {
+    v(name + "/row_steps", state.row_steps);
+    check_size(name, "row_steps", state.row_steps, state.rows());
+  }
+  if (!state.last_touch.empty()) {
+    v(name + "/last_touch", state.last_touch);
+    check_size(name, "last_touch", state.last_touch, state.rows());
+  }
+  if (!state.tracks_rows()) return;
+  std::vector<double> rates;
+  for (const StepRecord& r : state.history) rates.push_back(r.scalars.lr);
+  v(name + "/last_steps", state.last_steps);
+  v(name + "/missed_lr", rates);
+  if (!v.loading()) return;
+  check_size(name, "last_steps", state.last_steps, state.rows());
+  const int64_t base = state.step - std::ssize(rates);
+  for (int32_t last : state.last_steps)
+    if (last < base || last > state.step)
+      fail_data("[", rule(), "] state '", name, "/last_steps' holds ", last, "; expected ", base, " to ", state.step);
+  state.forget();
+  for (size_t i = 0; i < rates.size(); ++i)
+    state.remember(make_record(*this, weight_decay_for(state.shape), state, base + static_cast<int64_t>(i) + 1, rates[i]));
 }
 
 int64_t RowOptimizer::state_bytes(const std::string& name) const {
   const auto found = states_.find(name);
   ROWAN_CHECK(found != states_.end(), "[", rule(), "] parameter '", name, "' has no state here");
-  int64_t bytes = static_cast<int64_t>(found->second.row_steps.size() * sizeof(int32_t));
-  for (const Tensor& slot : found->second.slots) bytes += slot.size() * static_cast<int64_t>(sizeof(Real));
+  const RowState& state = found->second;
+  int64_t bytes =
+      static_cast<int64_t>((state.row_steps.size() + state.last_steps.size() + state.last_touch.size()) * sizeof(int32_t));
+  for (const std::vector<uint8_t>& b : state.bytes) bytes += std::ssize(b);
+  for (const Tensor& slot : state.slots) bytes += slot.size() * static_cast<int64_t>(sizeof(Real));
   return bytes;
+}
+
+const UpdateReport& RowOptimizer::last_update(const std::string& name) const {
+  const auto found = states_.find(name);
+  ROWAN_CHECK(found != states_.end(), "[", rule(), "] parameter '", name, "' has no state here");
+  return found->second.report;
 }
 
 void RowOptimizer::step(const std::string& name, Parameter& p, const StepInfo& info) {
   if (!p.has_grad()) return;
-  State& state = state_of(name, p);
-  if (p.kind() == GradKind::kRowSparse) p.row_grad().coalesce();
-  ++state.step;
-  RowDriver driver(*this, state, p, info);
-  // With untouched = dense, rows without a gradient still move, unless a zero gradient and no decay leave them as they are.
-  const bool every_row = axes_.untouched == "dense" && !(idle_without_gradient() && weight_decay_of(p) == 0);
+  RowState& state = state_of(name, p);
+  const auto start = std::chrono::steady_clock::now();
+  const int64_t caught_up = state.report.caught_up;
+  state.report = {.rows = state.rows(), .caught_up = caught_up};
   if (p.kind() == GradKind::kDense) {
-    driver.dense(p.grad());
-  } else if (every_row) {
-    driver.sweep(p.row_grad());
+    ++state.step;
+    state.report.touched = state.report.updated = state.rows();
+    RowDriver(*this, state, p, info).dense(p.grad());
   } else {
-    driver.touched(p.row_grad());
+    update_rows_of(state, p, info);
   }
   p.var.clear_grad();
+  UpdateReport& r = state.report;
+  const int64_t weights = 2 * state.width() * static_cast<int64_t>(sizeof(Real));
+  r.bytes = r.updated * (weights + state.bytes_a_row_moved()) + r.touched * state.width() * static_cast<int64_t>(sizeof(Real));
+  r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void RowOptimizer::update_rows_of(RowState& state, Parameter& p, const StepInfo& info) {
+  RowSparseGrad& grad = p.row_grad();
+  const bool sequential = axes_.duplicates == "sequential";
+  // With untouched = dense, rows without a gradient still move, unless a zero gradient and no decay leave them as they are.
+  bool every_row = axes_.untouched == "dense" && !(idle_without_gradient() && weight_decay_of(p) == 0);
+  const bool single = !every_row && grad.has_occurrences() && (sequential || !grad.coalesced());
+  ROWAN_CHECK(single || !sequential, "[", rule(),
+              "] duplicates = \"sequential\" needs the gradients of single occurrences, but they were joined before this parameter "
+              "was prepared");
+  Occurrences occurrences;
+  if (single) {
+    occurrences = grad.occurrences();
+  } else {
+    grad.coalesce();
+  }
+  const std::vector<int32_t>& ids = single ? occurrences.sorted.unique : grad.ids();
+  if (state.tracks_rows()) every_row = bring_up_to_date(state, p, ids);
+
+  ++state.step;
+  RowDriver driver(*this, state, p, info);
+  if (every_row) {
+    grad.coalesce();
+    driver.sweep(grad);
+  } else if (sequential) {
+    driver.sequential(occurrences);
+  } else if (single) {
+    driver.fused(occurrences);
+  } else {
+    driver.touched(grad);
+  }
+  state.report.touched = std::ssize(ids);
+  state.report.updated = every_row ? state.rows() : std::ssize(ids);
+  state.report.longest_run = grad.coalesced() ? longest(grad.counts()) : longest(run_lengths(occurrences.sorted));
+  if (state.tracks_rows()) remember_step(state, ids, every_row, lr_ * info.lr_factor);
+}
+
+// Rows about to be updated stand at the step before. True when so many are that the whole table had better be swept.
+bool RowOptimizer::bring_up_to_date(RowState& state, Parameter& p, std::span<const int32_t> ids) const {
+  RowCatchUp behind(*this, state, p);
+  const bool most =
+      axes_.untouched == "exact" && static_cast<double>(ids.size()) > axes_.sweep_above * static_cast<double>(state.rows());
+  if (most || state.history.size() >= kLongestHistory) {
+    behind.all();
+  } else {
+    behind.rows(ids);
+  }
+  return most;
+}
+
+void RowOptimizer::remember_step(RowState& state, std::span<const int32_t> ids, bool every_row, double lr) const {
+  const auto now = static_cast<int32_t>(state.step);
+  if (every_row) {  // which had caught up before: nobody lags behind now
+    std::fill(state.last_steps.begin(), state.last_steps.end(), now);
+    return;
+  }
+  state.remember(make_record(*this, weight_decay_for(state.shape), state, state.step, lr));
+  for (int32_t id : ids) state.last_steps[static_cast<size_t>(id)] = now;
+}
+
+void RowOptimizer::catch_up(const std::string& name, Parameter& p, std::span<const int32_t> ids) {
+  RowState& state = state_of(name, p);
+  if (!state.tracks_rows() || state.history.empty()) return;
+  for (int32_t id : ids)
+    ROWAN_CHECK(id >= 0 && id < state.rows(), "[", rule(), "] catch up row ", id, " of '", name, "', which has ", state.rows(),
+                " rows");
+  RowCatchUp(*this, state, p).rows(sort_ids(ids).unique);
+}
+
+void RowOptimizer::flush(const std::string& name, Parameter& p) {
+  RowState& state = state_of(name, p);
+  if (state.tracks_rows()) RowCatchUp(*this, state, p).all();
 }
 
 }  // namespace rowan

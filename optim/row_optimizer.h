@@ -15,56 +15,17 @@
 // Rows: a tensor of two dimensions has shape[0] rows; a vector is one row.
 #pragma once
 
-#include <array>
 #include <map>
 #include <span>
 
 #include "optim/optimizer.h"
 #include "optim/row_axes.h"
+#include "optim/row_block.h"
+#include "optim/row_state.h"
 
 namespace rowan {
 
-inline constexpr size_t kMaxSlots = 6;
-
-// Named state of a rule.
-struct Slot {
-  enum class Per { kElement, kRow };
-  std::string name;
-  Per per = Per::kElement;
-  double init = 0;
-};
-
-// What depends on the step alone, made once a step in double: bias corrections and the like. A rule fills c as it likes.
-struct StepScalars {
-  int64_t step = 1;  // how many updates this row counts, this one included: axis `counter`
-  double lr = 0;     // with the schedule's factor
-  std::array<double, 6> c{};
-};
-
-// The rows of one call. Pointers of row k are valid for `width` elements; slots per row for one.
-struct RowBlock {
-  int64_t rows = 0;
-  int64_t width = 0;
-  double lr = 0;
-  double weight_decay = 0;  // for rules that decay by themselves (decays_weights()); the driver has applied it for the others
-
-  Real* weight(int64_t k) const { return weights + row(k) * width; }
-  const Real* grad(int64_t k) const { return grads + k * width; }  // final: summed, scaled, clipped
-  Real* slot(size_t s, int64_t k) const { return slots[s] + row(k) * (per_element[s] ? width : 1); }
-  const StepScalars& scalars(int64_t k) const { return row_scalars == nullptr ? *step_scalars : row_scalars[k]; }
-
-  // Filled by the driver.
-  const int32_t* ids = nullptr;  // rows of the table; nullptr: contiguous from row 0 of the pointers below
-  Real* weights = nullptr;
-  const Real* grads = nullptr;
-  std::array<Real*, kMaxSlots> slots{};
-  std::array<bool, kMaxSlots> per_element{};
-  const StepScalars* step_scalars = nullptr;
-  const StepScalars* row_scalars = nullptr;
-
- private:
-  int64_t row(int64_t k) const { return ids == nullptr ? k : ids[k]; }
-};
+enum class ColumnReduce { kNone, kSum, kMax };
 
 class RowOptimizer : public Optimizer {
  public:
@@ -74,6 +35,11 @@ class RowOptimizer : public Optimizer {
   void visit_state(StateVisitor& v) override;
   int64_t state_bytes(const std::string& name) const override;
   void step(const std::string& name, Parameter& p, const StepInfo& info) override;
+  void catch_up(const std::string& name, Parameter& p, std::span<const int32_t> ids) override;
+  void flush(const std::string& name, Parameter& p) override;
+  void settings_changed() override;
+  // What the last step of a parameter did. Error for one that was not prepared.
+  const UpdateReport& last_update(const std::string& name) const;
 
   const RowAxes& axes() const { return axes_; }
 
@@ -85,25 +51,34 @@ class RowOptimizer : public Optimizer {
   virtual bool idle_without_gradient() const { return false; }
   // The rule applies block.weight_decay itself, inside its formula.
   virtual bool decays_weights() const { return false; }
+  virtual bool wants_last_touch() const { return false; }  // keeps RowBlock::last_touch; the rule writes it
   virtual void fill_scalars(StepScalars&) const {}
   virtual void update_rows(const RowBlock& block) const = 0;
+  // catch_up = closed: makes up the missed steps of a row at once; false where the stated error bound does not hold, before
+  // anything was changed: they are then repeated one by one. can_jump() says whether the rule has such a form at all.
+  virtual bool can_jump() const { return idle_without_gradient(); }
+  virtual bool jump(const RowJump&) const { return false; }
+
+  // State per column is shared by all rows: a first pass over the rows reduces it, in a fixed order, before or after the update.
+  virtual ColumnReduce column_reduce() const { return ColumnReduce::kNone; }
+  virtual bool columns_before_update() const { return true; }
+  virtual void reduce_rows(const RowBlock&, std::span<double>) const {}  // adds to, or takes the largest into, `columns` (D)
+  virtual void finish_columns(std::span<const double>, int64_t, const RowBlock&) const {
+  }  // reduced columns, rows that had a part in it
 
  protected:
   RowAxes axes_;
 
  private:
-  struct State {
-    Shape shape;
-    int64_t step = 0;
-    std::vector<Tensor> slots;
-    std::vector<bool> per_element;
-    std::vector<int32_t> row_steps;  // (rows) updates each row has had; only with counter = row
-  };
-  friend class RowDriver;
+  RowState make_state(const Shape& shape, GradKind kind) const;
+  RowState& state_of(const std::string& name, Parameter& p);
+  void visit_slots(StateVisitor& v, const std::string& name, RowState& state);
+  void visit_steps(StateVisitor& v, const std::string& name, RowState& state);
+  void update_rows_of(RowState& state, Parameter& p, const StepInfo& info);
+  bool bring_up_to_date(RowState& state, Parameter& p, std::span<const int32_t> ids) const;
+  void remember_step(RowState& state, std::span<const int32_t> ids, bool every_row, double lr) const;
 
-  State& state_of(const std::string& name, Parameter& p);
-
-  std::map<std::string, State> states_;
+  std::map<std::string, RowState> states_;
 };
 
 }  // namespace rowan

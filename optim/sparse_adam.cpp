@@ -1,11 +1,11 @@
 // sparse_adam: Adam on the rows that a batch touched, as torch.optim.SparseAdam.
 //
 //   moments and weights of touched rows only; one step counter for the table, advanced whenever there is a gradient, even of no
-//   rows; repeated ids summed before squaring; eps-hat form; no weight decay (formula and state: optim/adam.h)
+//   rows; repeated ids summed before squaring; eps-hat form; no weight decay (formula and state: optim/adam_rule.h)
 //
 // It differs from adamw on the same table in more than speed: a row that is not read keeps its moments and stops moving. Not for
 // dense tables, the tied one included: prepare() refuses them.
-#include "optim/adam.h"
+#include "optim/adam_rule.h"
 
 namespace rowan {
 namespace {

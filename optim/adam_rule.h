@@ -1,4 +1,4 @@
-// AdamRule: what the rules of the Adam family share. See optim/adamw.cpp and optim/sparse_adam.cpp for the rules.
+// AdamRule: what adam, adamw, sparse_adam and the presets share.
 //
 //   m = m + (1 - beta1) (g - m)        v = beta2 v + (1 - beta2) g^2         c1 = 1 - beta1^t    c2 = 1 - beta2^t
 //   eps_mode standard   w -= lr * (m / c1) / (sqrt(v / c2) + eps)            Kingma and Ba, ICLR 2015, algorithm 1
@@ -19,6 +19,8 @@ class AdamRule : public RowOptimizer {
   bool elementwise() const override { return true; }
   void fill_scalars(StepScalars& s) const override;
   void update_rows(const RowBlock& block) const override;
+  bool can_jump() const override { return true; }
+  bool jump(const RowJump& row) const override;
 
  protected:
   double beta1_ = 0.9;

@@ -1,0 +1,67 @@
+#include "optim/adam_rule.h"
+
+#include <cmath>
+
+#include "core/kernels/vectorize.h"
+#include "optim/adam_jump.h"
+
+namespace rowan {
+namespace {
+
+// denominator = sqrt(v + inside) * root_factor + outside covers the three places of eps.
+struct AdamScalars {
+  Real beta2, one_minus_beta1, one_minus_beta2, step_size, inside, root_factor, outside;
+};
+
+ROWAN_VECTORIZED void adam_row(Real* __restrict w, Real* __restrict m, Real* __restrict v, const Real* __restrict g, int64_t n,
+                               const AdamScalars s) {
+  for (int64_t j = 0; j < n; ++j) {
+    const Real mj = m[j] + s.one_minus_beta1 * (g[j] - m[j]);
+    const Real vj = s.beta2 * v[j] + s.one_minus_beta2 * (g[j] * g[j]);
+    m[j] = mj;
+    v[j] = vj;
+    w[j] -= s.step_size * mj / (std::sqrt(vj + s.inside) * s.root_factor + s.outside);
+  }
+}
+
+}  // namespace
+
+void AdamRule::visit(FieldVisitor& v) {
+  RowOptimizer::visit(v);
+  v("beta1", beta1_, "decay of the mean of gradients", from_below(0, 1));
+  v("beta2", beta2_, "decay of the mean of squared gradients", from_below(0, 1));
+  v("eps", eps_, "keeps the denominator from 0", at_least(0));
+  v("eps_mode", eps_mode_,
+    "where eps stands: sqrt(v/c2) + eps (standard), sqrt(v) + eps with the correction outside (hat), sqrt(v/c2 + eps) (inside)",
+    one_of({"standard", "hat", "inside"}));
+}
+
+void AdamRule::fill_scalars(StepScalars& s) const {
+  const double t = static_cast<double>(s.step), c1 = 1 - std::pow(beta1_, t), c2 = 1 - std::pow(beta2_, t);
+  const bool hat = eps_mode_ == "hat", inside = eps_mode_ == "inside";
+  s.c[0] = hat ? s.lr * std::sqrt(c2) / c1 : s.lr / c1;
+  s.c[1] = inside ? eps_ * c2 : 0;  // sqrt(v/c2 + eps) = sqrt(v + eps c2) / sqrt(c2)
+  s.c[2] = hat ? 1 : 1 / std::sqrt(c2);
+  s.c[3] = inside ? 0 : eps_;
+}
+
+void AdamRule::update_rows(const RowBlock& b) const {
+  AdamScalars s{};
+  s.beta2 = static_cast<Real>(beta2_);
+  s.one_minus_beta1 = static_cast<Real>(1 - beta1_);
+  s.one_minus_beta2 = static_cast<Real>(1 - beta2_);
+  for (int64_t k = 0; k < b.rows; ++k) {
+    const StepScalars& step = b.scalars(k);
+    s.step_size = static_cast<Real>(step.c[0]);
+    s.inside = static_cast<Real>(step.c[1]);
+    s.root_factor = static_cast<Real>(step.c[2]);
+    s.outside = static_cast<Real>(step.c[3]);
+    adam_row(b.weight(k), b.slot(0, k), b.slot(1, k), b.grad(k), b.width, s);
+  }
+}
+
+bool AdamRule::jump(const RowJump& row) const {
+  return adam_jump(row, 1 - static_cast<double>(static_cast<Real>(1 - beta1_)), static_cast<double>(static_cast<Real>(beta2_)));
+}
+
+}  // namespace rowan

@@ -1,0 +1,66 @@
+#include "optim/sgd_rule.h"
+
+#include "core/kernels/vectorize.h"
+
+namespace rowan {
+namespace {
+
+ROWAN_VECTORIZED void plain_row(Real* __restrict w, const Real* __restrict g, int64_t n, Real lr) {
+  for (int64_t j = 0; j < n; ++j) w[j] -= lr * g[j];
+}
+
+// `keep` is momentum, or 0 in the first update, whose buffer is the gradient itself.
+struct MomentumScalars {
+  Real lr, momentum, keep, take;
+};
+
+ROWAN_VECTORIZED void momentum_row(Real* __restrict w, Real* __restrict b, const Real* __restrict g, int64_t n,
+                                   const MomentumScalars s) {
+  for (int64_t j = 0; j < n; ++j) {
+    b[j] = s.keep * b[j] + s.take * g[j];
+    w[j] -= s.lr * b[j];
+  }
+}
+
+ROWAN_VECTORIZED void nesterov_row(Real* __restrict w, Real* __restrict b, const Real* __restrict g, int64_t n,
+                                   const MomentumScalars s) {
+  for (int64_t j = 0; j < n; ++j) {
+    b[j] = s.keep * b[j] + s.take * g[j];
+    w[j] -= s.lr * (g[j] + s.momentum * b[j]);
+  }
+}
+
+}  // namespace
+
+void SgdRule::visit(FieldVisitor& v) {
+  RowOptimizer::visit(v);
+  v("momentum", momentum_, "share of the last update that is kept (0: none, and no state)", from_below(0, 1));
+  v("dampening", dampening_, "the buffer takes 1 - dampening of each gradient", between(0, 1));
+  v("nesterov", nesterov_, "looks ahead along the momentum");
+}
+
+void SgdRule::validate() const {
+  RowOptimizer::validate();
+  ROWAN_CHECK(!nesterov_ || (momentum_ > 0 && dampening_ == 0), "[", rule(),
+              "] nesterov needs momentum > 0 and dampening 0; they are ", momentum_, " and ", dampening_);
+}
+
+std::vector<Slot> SgdRule::slots() const {
+  return momentum_ > 0 ? std::vector<Slot>{{"momentum_buffer"}} : std::vector<Slot>{};
+}
+
+void SgdRule::update_rows(const RowBlock& b) const {
+  MomentumScalars s{static_cast<Real>(b.lr), static_cast<Real>(momentum_), 0, 1};
+  for (int64_t k = 0; k < b.rows; ++k) {
+    if (momentum_ == 0) {
+      plain_row(b.weight(k), b.grad(k), b.width, s.lr);
+      continue;
+    }
+    const bool first = b.scalars(k).step == 1;
+    s.keep = first ? Real{0} : s.momentum;
+    s.take = first ? Real{1} : static_cast<Real>(1 - dampening_);
+    (nesterov_ ? nesterov_row : momentum_row)(b.weight(k), b.slot(0, k), b.grad(k), b.width, s);
+  }
+}
+
+}  // namespace rowan
