@@ -95,9 +95,32 @@ std::string wrong_value(const Place& place, const std::string& message) {
   return name + " expects " + (type.empty() ? "another value" : type) + ", got '" + message.substr(equals + separator.size()) + "'";
 }
 
+// "1000" of "1000.000000": how CLI11 writes the limits of a range of reals.
+std::string without_trailing_zeros(std::string number) {
+  if (number.find('.') == std::string::npos) return number;
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.back() == '.') number.pop_back();
+  return number;
+}
+
+// "--tokens: Value -1 not in range 0.000000 to 1797693...": the largest double is no limit.
+std::string out_of_range(const std::string& message) {
+  const std::string name_end = ": Value ", value_end = " not in range ", low_end = " to ";
+  const size_t value = message.find(name_end), range = message.find(value_end), high = message.rfind(low_end);
+  if (value == std::string::npos || range == std::string::npos || high == std::string::npos || high < range) return message;
+  const size_t value_begin = value + name_end.size(), low_begin = range + value_end.size();
+  const std::string low = without_trailing_zeros(message.substr(low_begin, high - low_begin));
+  const std::string top = without_trailing_zeros(message.substr(high + low_end.size()));
+  constexpr size_t kNoLimit = 20;  // digits
+  const std::string limits = top.size() > kNoLimit ? "of at least " + low : "from " + low + " to " + top;
+  return message.substr(0, value) + " expects a number " + limits + ", got '" + message.substr(value_begin, range - value_begin) +
+         "'";
+}
+
 // What CLI11 says, with its wording replaced where a user would not understand it.
 std::string describe(const Place& place, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) return wrong_value(place, error.what());
+  if (dynamic_cast<const CLI::ValidationError*>(&error) != nullptr) return out_of_range(error.what());
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) == nullptr) return error.what();
   const std::string message = error.what();  // "--tokens: 1 required INT missing"
   const size_t colon = message.find(": ");

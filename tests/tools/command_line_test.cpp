@@ -99,6 +99,15 @@ TEST(CommandLine, what_is_missing_is_named) {
   expect_usage_error(rowan({"config", "resolve", "x", "--set"}), "--set expects a value, and none came", "--help");
 }
 
+TEST(CommandLine, a_wrong_value_says_what_was_expected) {
+  expect_usage_error(rowan({"sample", "run", "--seed", "x"}), "[rowan sample] --seed expects INT, got 'x'", "rowan sample --help");
+  expect_usage_error(rowan({"sample", "run", "--tokens", "-1"}), "--tokens expects a number of at least 0, got '-1'", "--help");
+  expect_usage_error(rowan({"sample", "run", "--tokens", "many"}), "--tokens expects a number of at least 0, got 'many'", "--help");
+  expect_usage_error(rowan({"eval", "run", "--threads", "5000"}), "--threads expects a number from 0 to 1024, got '5000'",
+                     "--help");
+  expect_usage_error(rowan({"bench", "gemm", "--threads="}), "--threads expects a number from 0 to 1024, got ''", "--help");
+}
+
 TEST(CommandLine, an_argument_too_many_is_named) {
   expect_usage_error(rowan({"config", "explain", "a", "extra"}), "[rowan config explain] unexpected argument 'extra'", "--help");
   expect_usage_error(rowan({"config", "explain", "model", "config"}), "unexpected argument 'config'", "--help");
