@@ -37,6 +37,13 @@ inline std::map<std::string, AddCommand>& command_registry() {
 #define ROWAN_COMMAND(function) \
   [[maybe_unused]] static const bool registered_##function = ::rowan::tools::command_registry().emplace(#function, function).second
 
+// A command that only holds others, which may stand in several files: `rowan bench`.
+inline CLI::App& command_group(CLI::App& app, const std::string& name, const std::string& description) {
+  const auto found = app.get_subcommands([&name](const CLI::App* command) { return command->get_name() == name; });
+  CLI::App* group = found.empty() ? app.add_subcommand(name, description)->require_subcommand(1) : found.front();
+  return *group;
+}
+
 // --set k=v, as often as wanted.
 inline CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& overrides) {
   return command.add_option("--set", overrides, "Override a field of the config, e.g. --set train.steps=100 (repeatable)")

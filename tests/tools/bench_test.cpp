@@ -1,0 +1,52 @@
+// rowan bench, as a user runs it. What it measures is not compared: no test depends on the machine's speed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "tests/support/run_command.h"
+#include "train/bench_gemm.h"
+
+namespace rowan::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(BenchCommand, gemm_prints_one_json_object_whose_totals_follow_from_its_products) {
+  const std::string model = default_gemm_bench_models().back().name;
+  const CommandResult result =
+      run_command({ROWAN_BINARY, "bench", "gemm", "--model", model, "--rounds", "1", "--threads", "1", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json out = nlohmann::json::parse(result.out);
+  EXPECT_EQ(out["threads"], 1);
+  EXPECT_EQ(out["rounds"], 1);
+  std::set<std::string> passes;
+  for (const auto& p : out["products"]) {
+    EXPECT_EQ(p["model"], model);
+    passes.insert(p["pass"]);
+    const double operations = 2.0 * p["m"].get<double>() * p["n"].get<double>() * p["k"].get<double>();
+    EXPECT_NEAR(p["gflops"].get<double>() * p["median_ms"].get<double>() * 1e6 / operations, 1, 1e-6) << p;
+  }
+  EXPECT_EQ(passes, (std::set<std::string>{"forward", "dx", "dw"}));
+  ASSERT_FALSE(out["totals"].empty());
+  for (const auto& t : out["totals"]) {
+    double ms = 0;
+    for (const auto& p : out["products"]) {
+      if (p["path"] == t["path"]) ms += p["count"].get<double>() * p["median_ms"].get<double>();
+    }
+    EXPECT_NEAR(t["ms"].get<double>() / ms, 1, 1e-6) << t;
+  }
+}
+
+TEST(BenchCommand, an_unknown_model_is_answered_by_the_known_ones) {
+  const CommandResult result = run_command({ROWAN_BINARY, "bench", "gemm", "--model", "124N/256"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("rowan: error: [bench gemm] there is no model '124N/256'; models: "));
+  EXPECT_THAT(result.err, HasSubstr("\nhint: did you mean '124M/256'?\n"));
+}
+
+}  // namespace
+}  // namespace rowan::test
