@@ -126,7 +126,9 @@ void expect_closed_within_its_bound(const GapRun& run, double beta1, double beta
   const auto closed = run.run(with({{"beta1", beta1}, {"beta2", beta2}, {"weight_decay", decay}}, "exact", "closed"));
   for (size_t j = 0; j < 5; ++j) {
     // The stated bound of the jump, and the roundings of the five steps before it, which are taken in Real.
-    const double bound = kHalfUlp * (std::abs(expected[j]) + 2 * run.lr) + 5 * 6 * kHalfUlp * (3 + run.lr);
+    const double jump =
+        kHalfUlp * (std::abs(expected[j]) + 2 * run.lr) + (kRealIsDouble ? static_cast<double>(run.gap) * kHalfUlp * 3 : 0);
+    const double bound = jump + 5 * 6 * kHalfUlp * (3 + run.lr);
     EXPECT_NEAR(closed[j], expected[j], bound) << "gap " << run.gap << ", decay " << decay << ", betas " << beta1 << " " << beta2;
   }
 }

@@ -91,7 +91,9 @@ TEST_P(OptimizerContract, rows_that_are_never_touched_keep_their_bits_when_froze
 
 TEST_P(OptimizerContract, repeated_ids_are_summed_before_anything_else) {
   if (!accepts(GradKind::kRowSparse)) return;
-  const auto once = make_frozen(), thrice = make_frozen();
+  const bool rows = dynamic_cast<RowOptimizer*>(make().get()) != nullptr;  // a preset may average by default
+  const test::FieldValues sum = rows ? test::FieldValues{{"duplicates", std::string("sum")}} : test::FieldValues{};
+  const auto once = make_frozen(0.01, sum), thrice = make_frozen(0.01, sum);
   const Tensor init = test::random_tensor({5, 6}, 1);
   Parameter a(init.clone(), GradKind::kRowSparse), b(init.clone(), GradKind::kRowSparse);
   for (int s = 1; s <= 4; ++s) {
