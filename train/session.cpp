@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/kernels/reduce.h"
 #include "train/checkpoint_state.h"
@@ -68,6 +69,7 @@ StepResult TrainSession::step() {
   // Every micro-batch is weighed by its share of the step's counted targets, so a step does not depend on how it is cut.
   const double scale = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
   for (size_t i = 0; i < batches.size(); ++i) {
+    catch_up_rows(batches[i].inputs);
     HeadStats stats;
     const Variable loss =
         model_->loss(batches[i].inputs, batches[i].targets, scale, training_pass(static_cast<int64_t>(i)), &stats);
@@ -97,6 +99,15 @@ StepResult TrainSession::step() {
   return result;
 }
 
+// Rows whose optimizer lets them lag behind make up what they missed before the forward pass reads them.
+void TrainSession::catch_up_rows(const Ids& inputs) {
+  optimizers_->catch_up("embed.tokens.weight", inputs.values());
+  if (config_.model.positions != "learned") return;
+  std::vector<int32_t> positions(static_cast<size_t>(inputs.shape().back()));
+  std::iota(positions.begin(), positions.end(), 0);
+  optimizers_->catch_up("embed.positions.weight", positions);
+}
+
 std::string TrainSession::find_non_finite() const {
   for (const NamedParameter& p : parameters_) {
     const Tensor& value = p.parameter->value();
@@ -108,6 +119,7 @@ std::string TrainSession::find_non_finite() const {
 }
 
 void TrainSession::save(CheckpointWriter& writer) {
+  optimizers_->flush();
   writer.add_text("/config", resolved_toml(config_));
   writer.add_text("/tokenizer/json", corpus_.tokenizer->serialize());
   writer.add("/train/step", step_);

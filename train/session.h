@@ -48,7 +48,10 @@ class TrainSession {
 
   const Config& config() const { return config_; }
   const Corpus& corpus() const { return corpus_; }
-  Gpt& model() { return *model_; }
+  Gpt& model() {  // with no row behind: optim/optimizer.h, flush()
+    optimizers_->flush();
+    return *model_;
+  }
   OptimizerSet& optimizers() { return *optimizers_; }
   DataLoader& loader() { return *loader_; }
   int64_t steps_done() const { return step_; }
@@ -60,6 +63,7 @@ class TrainSession {
 
  private:
   Pass training_pass(int64_t micro_batch) const;
+  void catch_up_rows(const Ids& inputs);
 
   Config config_;  // vocab_size and the like filled in
   Corpus corpus_;
