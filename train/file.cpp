@@ -13,13 +13,6 @@ namespace {
 // One call carries at most this much: large enough to cost nothing, small enough for every file system's limit on a single call.
 constexpr size_t kLargestCall = size_t{64} << 20;
 
-template <class Call>
-auto again(Call&& call) {  // as long as a signal interrupts it
-  auto result = call();
-  while (result == -1 && errno == EINTR) result = call();
-  return result;
-}
-
 std::string reason(int code) {
   const char* text = strerrordesc_np(code);
   const char* name = strerrorname_np(code);
@@ -63,7 +56,7 @@ File File::open(const std::string& path, FileSystem& files) {
   if (fd == -1) fail_file("open", path, errno);
   File file(path, fd, files);
   struct stat status {};
-  if (files.status(fd, status) != 0) fail_file("look at", path, errno);
+  if (again([&] { return files.status(fd, status); }) != 0) fail_file("look at", path, errno);
   if (S_ISDIR(status.st_mode)) fail_data("[file] '", path, "' is a directory; a file was expected");
   if (!S_ISREG(status.st_mode)) fail_data("[file] '", path, "' is not a regular file (a device, a pipe or a socket)");
   return file;
@@ -83,7 +76,7 @@ File File::append(const std::string& path, FileSystem& files) {
 
 int64_t File::size() const {
   struct stat status {};
-  if (files_->status(fd_, status) != 0) fail_file("look at", path_, errno);
+  if (again([&] { return files_->status(fd_, status); }) != 0) fail_file("look at", path_, errno);
   return status.st_size;
 }
 
@@ -164,7 +157,7 @@ void make_directories(const std::string& path, FileSystem& files) {
   if (directory_exists(path, files)) return;
   const std::string parent = parent_directory(path);
   if (parent != path) make_directories(parent, files);
-  if (files.make_directory(path) != 0) {
+  if (again([&] { return files.make_directory(path); }) != 0) {
     const int code = errno;
     if (code != EEXIST || !directory_exists(path, files)) fail_file("make directory", path, code);
     return;  // somebody was faster
@@ -174,21 +167,21 @@ void make_directories(const std::string& path, FileSystem& files) {
 
 std::vector<std::string> list_directory(const std::string& path, FileSystem& files) {
   std::vector<std::string> names;
-  if (files.list(path, names) != 0) fail_file("list", path, errno);
+  if (again([&] { return files.list(path, names); }) != 0) fail_file("list", path, errno);
   std::sort(names.begin(), names.end());
   return names;
 }
 
 void remove_file(const std::string& path, FileSystem& files) {
-  if (files.unlink(path) != 0 && errno != ENOENT) fail_file("remove", path, errno);
+  if (again([&] { return files.unlink(path); }) != 0 && errno != ENOENT) fail_file("remove", path, errno);
 }
 
 void rename_without_replacing(const std::string& from, const std::string& to, FileSystem& files) {
-  if (files.rename_new(from, to) == 0) return;
+  if (again([&] { return files.rename_new(from, to); }) == 0) return;
   if (errno != EINVAL && errno != ENOSYS) fail_file("rename '" + from + "' to", to, errno);
   // This file system can't: a hard link refuses an existing name as well.
-  if (files.link(from, to) != 0) fail_file("link '" + from + "' to", to, errno);
-  if (files.unlink(from) != 0) fail_file("remove", from, errno);
+  if (again([&] { return files.link(from, to); }) != 0) fail_file("link '" + from + "' to", to, errno);
+  if (again([&] { return files.unlink(from); }) != 0) fail_file("remove", from, errno);
 }
 
 void sync_directory(const std::string& path, FileSystem& files) {

@@ -18,8 +18,7 @@ constexpr size_t kCompareBytes = size_t{1} << 20;
 
 void reserve(File& file, std::span<const uint8_t> bytes, FileSystem& files) {
   if (bytes.empty()) return;
-  int result = files.reserve(file.descriptor(), static_cast<int64_t>(bytes.size()));
-  while (result != 0 && errno == EINTR) result = files.reserve(file.descriptor(), static_cast<int64_t>(bytes.size()));
+  const int result = again([&] { return files.reserve(file.descriptor(), static_cast<int64_t>(bytes.size())); });
   // Not every file system can; the write will tell.
   if (result != 0 && errno != EOPNOTSUPP && errno != ENOSYS && errno != EINVAL) {
     fail_file("reserve space for", file.path(), errno, static_cast<int64_t>(bytes.size()));
@@ -98,8 +97,8 @@ void publish_text(const std::string& path, std::string_view text, IfExists if_ex
 void publish_link(const std::string& path, const std::string& link, FileSystem& files) {
   const std::string stem = join_path(parent_directory(link), std::string(kTemporaryPrefix) + std::to_string(getpid()) + "-link");
   remove_file(stem, files);
-  if (files.link(path, stem) == 0) {
-    if (files.rename(stem, link) != 0) {
+  if (again([&] { return files.link(path, stem); }) == 0) {
+    if (again([&] { return files.rename(stem, link); }) != 0) {
       const int code = errno;
       files.unlink(stem);
       fail_file("rename '" + stem + "' to", link, code);

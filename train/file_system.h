@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -37,6 +38,14 @@ class FileSystem {
   virtual int make_directory(const std::string& path);
   virtual int list(const std::string& path, std::vector<std::string>& names);  // without . and .., in no order
 };
+
+// Repeats a call as long as a signal interrupts it.
+template <class Call>
+auto again(Call&& call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) result = call();
+  return result;
+}
 
 FileSystem& system_files();  // the real one; it has no state
 

@@ -194,7 +194,7 @@ RunLock::Held::~Held() {
   if (getpid() != owner.pid) return;
   try {
     const std::optional<Claim> claim = read_claim(path, *files);
-    if (claim && claim->owner == owner) files->unlink(path);
+    if (claim && claim->owner == owner) again([&] { return files->unlink(path); });
   } catch (const Error&) {
     // Unreadable now: it stays, and the next start finds its owner dead.
   }

@@ -1,0 +1,208 @@
+// The real program under faults: whichever system call fails or is the last, a resume gives the digest of an undisturbed run.
+//
+// ROWAN_FAULT_STRIDE=1 covers every call (minutes); by default every 5th, at an offset of its own for each kind of fault.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "tests/support/run_command.h"
+#include "tests/support/temp_dir.h"
+#include "train/run_dir.h"
+
+namespace rowan {
+namespace {
+
+namespace fs = std::filesystem;
+using test::CommandResult;
+using test::run_command;
+using test::TempDir;
+
+// Saves after steps 2, 4 and 6 with retention and best.h5 at work; small enough to take a blink.
+constexpr char kConfig[] = R"(
+[model]
+d_model = 8
+n_layer = 1
+n_head = 2
+max_seq_len = 11
+tied = false
+dropout = 0.1
+[data]
+train = "builtin:sort"
+seq_len = 11
+batch_size = 4
+[train]
+steps = 6
+eval_every = 3
+eval_tokens = 88
+log_every = 1
+threads = 1
+[optim]
+rule = "adamw"
+[[optim.group]]
+params = "embed.*"
+rule = "sparse_adam"
+[checkpoint]
+every = 2
+keep_last = 2
+keep_best = true
+)";
+
+class Faults : public testing::Test {
+ protected:
+  Faults() {
+    std::ofstream(config_) << kConfig;
+    EXPECT_EQ(train(dir_.file("undisturbed"), {}).exit_code, 0);
+    digest_ = digest_of_run(dir_.file("undisturbed"));
+    EXPECT_EQ(digest_.size(), 33u);
+  }
+
+  CommandResult train(const std::string& run, const test::CommandOptions& options, bool overwrite = false) {
+    std::vector<std::string> command = {ROWAN_BINARY, "train", config_, "--out", run};
+    if (overwrite) command.push_back("--overwrite");
+    return run_command(command, options);
+  }
+  std::string digest_of_run(const std::string& run) { return run_command({ROWAN_BINARY, "inspect", "--digest", run}).out; }
+
+  test::CommandOptions fault(const std::string& run, long at, const std::string& kind) {
+    fs::remove(report_);
+    return {.environment = {{"LD_PRELOAD", ROWAN_FAULTS},
+                            {"ROWAN_FAULT_DIR", run},
+                            {"ROWAN_FAULT_AT", std::to_string(at)},
+                            {"ROWAN_FAULT_KIND", kind},
+                            {"ROWAN_FAULT_REPORT", report_}}};
+  }
+  std::string reported(const std::string& key) {
+    std::ifstream in(report_);
+    std::string found, word, value;
+    while (in >> word >> value) {
+      if (word == key) found = value;
+    }
+    return found;
+  }
+
+  // After whatever happened: no checkpoint is damaged, and going on ends in the same state.
+  void expect_same_end(const std::string& run, const std::string& when) {
+    const std::vector<int64_t> steps = fs::exists(run) ? checkpoint_steps(run) : std::vector<int64_t>{};
+    for (const int64_t step : steps) {
+      EXPECT_TRUE(verify_checkpoint(run + "/checkpoints/" + checkpoint_file_name(step)).ok()) << when;
+    }
+    EXPECT_TRUE(!fs::exists(run + "/best.h5") || verify_checkpoint(run + "/best.h5").ok()) << when;
+    const CommandResult again = steps.empty() ? train(run, {}, true) : run_command({ROWAN_BINARY, "resume", run});
+    EXPECT_EQ(again.exit_code, 0) << when << '\n' << again.err;
+    EXPECT_EQ(digest_of_run(run), digest_) << when;
+    for (const auto& entry : fs::recursive_directory_iterator(run)) {
+      EXPECT_FALSE(entry.path().filename().string().starts_with(kTemporaryPrefix)) << when << ": " << entry.path();
+    }
+    expect_each_step_once(run, when);
+  }
+  void expect_each_step_once(const std::string& run, const std::string& when) {
+    std::ifstream in(run + "/metrics.jsonl");
+    std::vector<int> seen(7);
+    for (std::string line; std::getline(in, line);) {
+      for (int step = 1; step <= 6; ++step) {
+        const std::string text = "\"event\":\"train\",\"step\":" + std::to_string(step) + ",";
+        if (line.find(text) != std::string::npos) ++seen[static_cast<size_t>(step)];
+      }
+    }
+    for (int step = 1; step <= 6; ++step) EXPECT_LE(seen[static_cast<size_t>(step)], 1) << when << ", step " << step;
+  }
+
+  TempDir dir_;
+  std::string config_ = dir_.file("tiny.toml"), report_ = dir_.file("report");
+  std::string digest_;
+};
+
+long stride() {
+  const char* text = std::getenv("ROWAN_FAULT_STRIDE");
+  return text == nullptr ? 5 : std::max(1L, std::strtol(text, nullptr, 10));
+}
+
+TEST_F(Faults, every_call_of_a_run_may_fail_or_be_the_last) {
+  const std::string counted = dir_.file("counted");
+  ASSERT_EQ(train(counted, fault(counted, -1, "5")).exit_code, 0);
+  EXPECT_EQ(digest_of_run(counted), digest_);
+  const long calls = std::atol(reported("calls").c_str());
+  ASSERT_GT(calls, 60);
+  const std::string kinds[] = {"kill", "5", "28", "4", "short"};
+  int points = 0;
+  std::set<std::string> struck;
+  for (size_t k = 0; k < std::size(kinds); ++k) {
+    for (long n = static_cast<long>(k) % stride(); n < calls; n += stride(), ++points) {
+      const std::string run = dir_.file("run");
+      const CommandResult r = train(run, fault(run, n, kinds[k]));
+      const std::string when = kinds[k] + " at call " + std::to_string(n) + " (" + reported("struck") + ")";
+      struck.insert(reported("struck"));
+      if (kinds[k] == "kill") {
+        EXPECT_EQ(r.signal, SIGKILL) << when;
+      } else {
+        EXPECT_TRUE(r.exit_code == 0 || r.exit_code == 1) << when << ": " << r.exit_code << '\n' << r.err;
+        EXPECT_EQ(r.err.find("rowan: error: ") != std::string::npos, r.exit_code == 1) << when << ": " << r.err;
+      }
+      const bool harmless = kinds[k] == "4" || kinds[k] == "short";
+      EXPECT_TRUE(!harmless || r.exit_code == 0) << when << '\n' << r.err;
+      expect_same_end(run, when);
+      fs::remove_all(run);
+    }
+  }
+  std::string names;
+  for (const std::string& name : struck) names += " " + name;
+  std::printf("%d faults over %ld calls (stride %ld):%s\n", points, calls, stride(), names.c_str());
+}
+
+TEST_F(Faults, killed_at_random_moments_nothing_published_is_lost) {
+  const char* text = std::getenv("ROWAN_FAULT_KILLS");
+  const int kills = text == nullptr ? 15 : std::atoi(text);
+  // A long run of the same tiny steps, so that most kills meet it at work.
+  const std::vector<std::string> longer = {"--set", "train.steps=400",   "--set", "train.eval_every=0",
+                                           "--set", "train.log_every=50"};
+  std::vector<std::string> command = {ROWAN_BINARY, "train", config_, "--out", dir_.file("whole")};
+  command.insert(command.end(), longer.begin(), longer.end());
+  ASSERT_EQ(run_command(command).exit_code, 0);
+  const std::string wanted = digest_of_run(dir_.file("whole"));
+  const std::string run = dir_.file("killed");
+  command[4] = run;
+  int64_t published = 0;
+  unsigned random = 12345;
+  for (int i = 0; i < kills; ++i) {
+    const bool resume = published > 0;
+    if (!resume) fs::remove_all(run);
+    const pid_t child = fork();
+    if (child == 0) {
+      if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
+      std::vector<std::string> words = resume ? std::vector<std::string>{ROWAN_BINARY, "resume", run} : command;
+      std::vector<char*> argv;
+      for (std::string& word : words) argv.push_back(word.data());
+      argv.push_back(nullptr);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+    random = random * 1664525u + 1013904223u;
+    std::this_thread::sleep_for(std::chrono::microseconds(random % 400000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const std::vector<int64_t> steps = fs::exists(run) ? checkpoint_steps(run) : std::vector<int64_t>{};
+    if (steps.empty()) {
+      EXPECT_EQ(published, 0);
+      continue;
+    }
+    EXPECT_GE(steps.back(), published);
+    published = steps.back();
+    for (const int64_t step : steps) EXPECT_TRUE(verify_checkpoint(run + "/checkpoints/" + checkpoint_file_name(step)).ok());
+  }
+  const CommandResult last = published == 0 ? run_command(command) : run_command({ROWAN_BINARY, "resume", run});
+  EXPECT_EQ(last.exit_code, 0) << last.err;
+  EXPECT_EQ(digest_of_run(run), wanted);
+}
+
+}  // namespace
+}  // namespace rowan

@@ -1,0 +1,218 @@
+// rowan inspect and rowan convert, as a user runs them, with h5py as the editor.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/run_command.h"
+#include "tests/support/temp_dir.h"
+#include "tests/train/small_checkpoint.h"
+#include "train/run_dir.h"
+
+namespace rowan {
+namespace {
+
+namespace fs = std::filesystem;
+using test::run_command;
+using test::small_image;
+using test::SmallState;
+using test::TempDir;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class Inspect : public testing::Test {
+ protected:
+  Inspect() { publish_checkpoint(SmallState().image(), path_, IfExists::kRefuse); }
+
+  test::CommandResult rowan(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), ROWAN_BINARY);
+    return run_command(arguments);
+  }
+  void flip(const std::string& path, int64_t at) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekg(at);
+    const char byte = static_cast<char>(file.get());
+    file.seekp(at);
+    file.put(static_cast<char>(byte ^ 1));
+  }
+  // Runs Python with h5py on a copy of the checkpoint that is open as f.
+  std::string edit(const std::string& code) {
+    const std::string copy = dir_.file("edited.h5");
+    fs::copy_file(path_, copy, fs::copy_options::overwrite_existing);
+    const auto r =
+        run_command({"/usr/bin/python3", "-c",
+                     "import h5py, sys\nimport numpy as np\nf = h5py.File(sys.argv[1], 'r+')\n" + code + "\nf.close()", copy});
+    EXPECT_EQ(r.exit_code, 0) << r.err << "(this test needs Debian's python3-h5py)";
+    return copy;
+  }
+  TempDir dir_;
+  std::string path_ = dir_.file("a b ü.h5");
+};
+
+TEST_F(Inspect, shows_what_a_checkpoint_holds) {
+  const auto r = rowan({"inspect", path_});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("step     7"), HasSubstr("written by Rowan 1.2.3 at 2025-01-31T00:00:00Z, complete"),
+                           HasSubstr("11 arrays, 6 parameters"), HasSubstr("/model/blocks.0.attn.qkv.weight"), HasSubstr("(2,3)"),
+                           HasSubstr("digest   " + SmallState().image().state_digest())));
+}
+
+TEST_F(Inspect, prints_the_digest_alone) {
+  const auto r = rowan({"inspect", "--digest", path_});
+  EXPECT_EQ(r.out, SmallState().image().state_digest() + "\n");
+  EXPECT_THAT(r.err, IsEmpty());
+}
+
+TEST_F(Inspect, prints_json) {
+  const auto r = rowan({"inspect", "--json", path_});
+  const auto json = nlohmann::json::parse(r.out);
+  EXPECT_EQ(json["step"], 7);
+  EXPECT_EQ(json["config"], SmallState().config);
+  EXPECT_EQ(json["complete"], true);
+  ASSERT_EQ(json["arrays"].size(), 11u);
+  EXPECT_EQ(json["arrays"][2]["path"], "/model/blocks.0.attn.qkv.weight");
+  EXPECT_EQ(json["arrays"][2]["shape"], (std::vector<int64_t>{2, 3}));
+}
+
+TEST_F(Inspect, verification_names_what_is_damaged) {
+  EXPECT_EQ(rowan({"inspect", "--verify", path_}).exit_code, 0);
+  flip(path_, Checkpoint::open(path_).find("/loader/steps")->offset);
+  const auto r = rowan({"inspect", "--verify", path_});
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("DAMAGED"), HasSubstr("damaged: /loader/steps")));
+  EXPECT_THAT(r.err, HasSubstr("1 of 1 file did not verify"));
+  const auto plain = rowan({"inspect", path_});
+  EXPECT_EQ(plain.exit_code, 1);
+  EXPECT_THAT(plain.err, AllOf(HasSubstr("rowan: error:"), HasSubstr("is damaged or was edited"), HasSubstr("hint:")));
+}
+
+TEST_F(Inspect, of_a_run_takes_the_newest_good_checkpoint_and_verifies_all) {
+  const std::string run = dir_.file("run");
+  RunDir writer = RunDir::create(run, false);
+  std::ofstream(writer.config_path()) << "";
+  for (const int64_t step : {1, 2}) writer.save(small_image(step));
+  writer.set_best(1);
+  EXPECT_EQ(rowan({"inspect", "--digest", run}).out, small_image(2).state_digest() + "\n");
+  EXPECT_EQ(rowan({"inspect", "--verify", run}).exit_code, 0);
+  flip(writer.checkpoint_path(2), 900);
+  const auto r = rowan({"inspect", "--digest", run});
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_EQ(r.out, small_image(1).state_digest() + "\n");
+  EXPECT_THAT(r.err, AllOf(HasSubstr("warning: skipped"), HasSubstr("step-0000000002.h5")));
+  const auto verify = rowan({"inspect", "--verify", "--json", run});
+  EXPECT_EQ(verify.exit_code, 1);
+  const auto json = nlohmann::json::parse(verify.out);
+  ASSERT_EQ(json.size(), 3u);
+  EXPECT_EQ(json[0]["ok"], true);
+  EXPECT_EQ(json[1]["ok"], false);
+  EXPECT_EQ(json[2]["ok"], true);
+}
+
+TEST_F(Inspect, says_what_is_wrong_with_a_path) {
+  EXPECT_THAT(rowan({"inspect", dir_.file("none.h5")}).err, HasSubstr("ENOENT"));
+  EXPECT_THAT(rowan({"inspect", dir_.path().string()}).err, HasSubstr("not the directory of a run"));
+  EXPECT_EQ(rowan({"inspect", "--verify", dir_.file("none.h5")}).exit_code, 1);
+  EXPECT_EQ(rowan({"inspect"}).exit_code, 2);
+}
+
+TEST_F(Inspect, memory_stays_small_on_sparse_giants) {
+  const std::string path = dir_.file("giant.h5");
+  std::ofstream(path) << "\x89ROWAN\r\n";
+  fs::resize_file(path, uintmax_t{1} << 40);
+  const auto r = run_command({"/bin/sh", "-c", "ulimit -v 2000000; exec \"$0\" inspect --verify \"$1\"", ROWAN_BINARY, path});
+#ifndef ROWAN_SANITIZED
+  EXPECT_THAT(r.out, HasSubstr("header of"));
+#endif
+  EXPECT_NE(r.exit_code, 0);
+}
+
+// --- convert
+
+TEST_F(Inspect, convert_signs_what_h5py_edited_and_says_what_changed) {
+  const std::string real = kRealIsDouble ? "f8" : "f4";
+  const std::string edited = edit(
+      "w = f['model/blocks.0.attn.qkv.weight']\nassert w[0].tolist() == [1, -2, 3] and f['train/step'][()] == 7\nw[0, 1] = 42\n"
+      "f['model/new'] = np.ones((2, 2), '" +
+      real +
+      "')\ndel f['config']\nf['config'] = np.bytes_('# längere Konfiguration'.encode())\n"
+      "del f['rng/seen']");
+  EXPECT_EQ(rowan({"inspect", edited}).exit_code, 1);
+  const std::string out = dir_.file("out.h5");
+  const auto r = rowan({"convert", edited, out});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, AllOf(HasSubstr("changed  /model/blocks.0.attn.qkv.weight"), HasSubstr("added    /model/new"),
+                           HasSubstr("changed  /config"), HasSubstr("removed  /rng/seen"), Not(HasSubstr("/tokenizer"))));
+  Checkpoint c = Checkpoint::open(out);
+  Tensor w;
+  c.take("/model/blocks.0.attn.qkv.weight", w);
+  EXPECT_EQ(w.data()[1], 42);
+  EXPECT_EQ(c.text("/config"), "# längere Konfiguration");
+  EXPECT_EQ(c.info().created, "2025-01-31T00:00:00Z");
+  const auto again = rowan({"convert", edited, out});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("EEXIST"));
+}
+
+TEST_F(Inspect, convert_refuses_tricks) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"f['model/x'] = h5py.SoftLink('/config')", "soft or external link"},
+      {"f['model/x'] = h5py.ExternalLink('/etc/passwd', '/x')", "soft or external link"},
+      {"f.create_dataset('model/x', data=np.ones(100, 'f4'), compression='gzip')", "contiguous storage"},
+      {"f.create_dataset('model/x', (4,), 'f4', external=[('/etc/passwd', 0, 16)])", "another file"},
+      {"f['model/x'] = np.ones(3, '>f4')", "another type"},
+      {"f['model/x'] = np.ones(3, 'i4')", "parameters are float32"},
+      {"f['train/x'] = 'text of any length'", "numpy.bytes_"},
+      {"f['other/x'] = np.ones(3, 'f4')", "does not belong"},
+      {"del f['train/step']", "lacks /train/step"},
+      {"del f['model']", "lacks parameters"},
+      {"f.attrs['version'] = 2", "format version 2"},
+      {"f.attrs['format'] = np.bytes_('other')", "no attribute format"},
+  };
+  for (const auto& [code, message] : cases) {
+    const auto r = rowan({"convert", edit(code), dir_.file("out.h5")});
+    EXPECT_EQ(r.exit_code, 1) << code;
+    EXPECT_THAT(r.err, HasSubstr(message)) << code;
+    EXPECT_FALSE(fs::exists(dir_.file("out.h5"))) << code;
+  }
+}
+
+TEST_F(Inspect, convert_keeps_weights_only) {
+  const std::string out = dir_.file("weights.h5");
+  ASSERT_EQ(rowan({"convert", "--weights-only", path_, out}).exit_code, 0);
+  const Checkpoint c = Checkpoint::open(out);
+  EXPECT_FALSE(c.info().complete);
+  std::vector<std::string> paths;
+  for (const ArrayInfo& a : c.arrays()) paths.push_back(a.path);
+  EXPECT_THAT(paths,
+              testing::ElementsAre("/config", "/model/blocks.0.attn.qkv.weight", "/model/empty", "/tokenizer/data", "/train/step"));
+  EXPECT_THAT(rowan({"inspect", out}).out, HasSubstr("weights only"));
+}
+
+TEST_F(Inspect, convert_survives_files_on_which_libhdf5_may_crash) {
+  std::ifstream in(path_, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  const std::string good = text.str();
+  // Every 97th byte of the HDF5 metadata at the start, several values: an error or a new file, never a crash of the command.
+  for (size_t at = 512; at < 2600; at += 97) {
+    for (const char value : {'\xff', '\x7f', '\0'}) {
+      std::string bad = good;
+      bad[at] = value;
+      const std::string path = dir_.file("bad.h5"), out = dir_.file("out.h5");
+      std::ofstream(path, std::ios::binary) << bad;
+      const auto r = rowan({"convert", path, out});
+      EXPECT_TRUE(r.exit_code == 0 || r.exit_code == 1) << at << ' ' << r.exit_code << r.err;
+      EXPECT_EQ(fs::exists(out), r.exit_code == 0);
+      fs::remove(out);
+    }
+  }
+  EXPECT_EQ(rowan({"convert", "/etc/passwd", dir_.file("out.h5")}).exit_code, 1);
+}
+
+}  // namespace
+}  // namespace rowan
