@@ -10,6 +10,8 @@
 #include <mutex>
 #include <new>
 
+#include "core/buffer_pool.h"
+
 namespace rowan {
 namespace {
 
@@ -150,6 +152,9 @@ PoolStats pool_stats() {
 }
 void reset_pool_peak() {
   BufferPool::instance().reset_peak();
+}
+int64_t pooled_bytes(int64_t bytes) {
+  return static_cast<int64_t>(BufferPool::size_class(static_cast<size_t>(bytes)));
 }
 void release_pool() {
   BufferPool::instance().release();
