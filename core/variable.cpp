@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/parallel.h"
+#include "core/tape_observer.h"
 
 namespace rowan {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 // Creation numbers only order the nodes of one graph; they never reach a result.
 std::atomic<uint64_t> next_number{1};
 thread_local bool tape_off = false;
+thread_local TapeObserver* observer = nullptr;
 
 void add_in_place(Tensor& a, const Tensor& b) {
   Real* out = a.data();
@@ -140,6 +142,7 @@ RowSparseGrad& InputGrads::rows(size_t i) {
 }
 
 Variable record(const char* op, const Tensor& value, const std::vector<Variable>& inputs, Backward backward) {
+  if (observer != nullptr) observer->op_done({op, false, value.shape(), inputs});
   Variable v(value);
   const bool wanted = std::any_of(inputs.begin(), inputs.end(), [](const Variable& x) { return x.needs_grad(); });
   if (tape_off || !wanted) return v;
@@ -174,12 +177,20 @@ void backward(const Variable& y, const Tensor& dy) {
     node->grad = Tensor();
     InputGrads in(node->inputs);
     if (!dnode.empty()) node->backward(dnode, in);
+    if (observer != nullptr) observer->op_done({node->op, true, node->value.shape(), node->inputs});
     node->spent = true;
     for (const Variable& input : node->inputs)
       if (input.needs_grad() && seen.insert(input.node_.get()).second) ready.push(input.node_);
     node->backward = nullptr;
     node->inputs.clear();
   }
+}
+
+ObserveTape::ObserveTape(TapeObserver& o) : previous_(observer) {
+  observer = &o;
+}
+ObserveTape::~ObserveTape() {
+  observer = previous_;
 }
 
 NoGrad::NoGrad() : previous_(tape_off) {
