@@ -1,0 +1,40 @@
+#include "optim/planned_state.h"
+
+#include "optim/row_optimizer.h"
+
+namespace rowan {
+namespace {
+
+// The same as RowState::add_slot() makes; a test compares the two for every rule.
+int64_t slot_bytes(const Slot& slot, const Shape& shape, int64_t rows, int64_t width) {
+  constexpr auto kReal = static_cast<int64_t>(sizeof(Real));
+  switch (slot.per) {
+    case Slot::Per::kRow:
+      return rows * kReal;
+    case Slot::Per::kColumn:
+      return width * kReal;
+    case Slot::Per::kBlock:
+      return rows * ((width + kStateBlock - 1) / kStateBlock) * kReal;
+    case Slot::Per::kElementByte:
+      return shape.size();
+    case Slot::Per::kElement:
+      break;
+  }
+  return shape.size() * kReal;
+}
+
+}  // namespace
+
+int64_t planned_state_bytes(const Optimizer& rule, const Shape& shape, GradKind kind) {
+  const auto* by_row = dynamic_cast<const RowOptimizer*>(&rule);
+  ROWAN_CHECK(by_row != nullptr, "[plan] the rule '", rule.rule(), "' does not say beforehand how much state it keeps");
+  const bool table = shape.rank() >= 2;
+  const int64_t rows = table ? shape.rows() : 1, width = table ? shape.back() : shape.size();
+  const RowAxes& axes = by_row->axes();
+  const int counters = (axes.counter == "row") + by_row->wants_last_touch() + (axes.tracks_rows() && kind == GradKind::kRowSparse);
+  int64_t bytes = counters * rows * static_cast<int64_t>(sizeof(int32_t));
+  for (const Slot& slot : by_row->slots()) bytes += slot_bytes(slot, shape, rows, width);
+  return bytes;
+}
+
+}  // namespace rowan
