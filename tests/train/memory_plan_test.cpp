@@ -1,0 +1,76 @@
+#include "train/memory_plan.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/support/small_run.h"
+#include "train/plan.h"
+
+namespace rowan {
+namespace {
+
+// A model in which large buffers count and the tiles' small ones do not.
+Config sized(const test::SmallRun& files, std::vector<std::string> more) {
+  std::vector<std::string> all = {"model.d_model=64",      "model.n_head=4",   "model.n_layer=3",
+                                  "model.max_seq_len=128", "data.seq_len=128", "data.batch_size=4"};
+  all.insert(all.end(), more.begin(), more.end());
+  return with_known_vocabulary(files.config(all));
+}
+
+class MemoryPlanOf : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(MemoryPlanOf, a_session_is_within_a_tenth_of_what_it_takes) {
+  const test::SmallRun files;
+  const Config config = sized(files, GetParam());
+  const MemoryPlan plan = plan_memory(config);
+  release_pool();
+  const PoolStats before = pool_stats();
+  reset_pool_peak();
+  TrainSession session(config);
+  session.step();
+  session.step();
+  const PoolStats after = pool_stats();
+  const auto used = static_cast<double>(after.peak_bytes_in_use - before.bytes_in_use);
+  EXPECT_NEAR(static_cast<double>(plan.training) / used, 1, 0.1) << plan.training << " planned, " << used << " used";
+  const auto held = static_cast<double>(after.bytes_held - before.bytes_held);
+  EXPECT_NEAR(static_cast<double>(plan.pool) / held, 1, 0.1) << plan.pool << " planned, " << held << " held";
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, MemoryPlanOf,
+                         ::testing::Values(std::vector<std::string>{}, std::vector<std::string>{"model.tied=true"},
+                                           std::vector<std::string>{"model.mlp=swiglu", "model.norm=rmsnorm",
+                                                                    "model.positions=rope", "model.bias=false",
+                                                                    "model.n_kv_head=2"},
+                                           std::vector<std::string>{"model.dropout=0.1"},
+                                           std::vector<std::string>{"train.grad_accum=3"},
+
+                                           std::vector<std::string>{"optim.rule=sgd", "data.batch_size=1"}));
+
+TEST(MemoryPlan, state_is_that_of_the_group_that_takes_a_parameter) {
+  const test::SmallRun files;
+  const Config adam = sized(files, {}), mixed = sized(files, {"optim.rule=sgd"});
+  EXPECT_EQ(plan_memory(adam).optimizer_state, 2 * plan_memory(adam).weights);
+  EXPECT_EQ(plan_memory(mixed).optimizer_state, 0);
+}
+
+TEST(Plan, counts_a_known_model) {
+  Config config =
+      parse_config("[model]\nd_model = 768\nn_layer = 12\nn_head = 12\nvocab_size = 50257\nmax_seq_len = 1024\n", "gpt2");
+  config = with_known_vocabulary(config);
+  const Plan plan = plan_sizes(config);
+  EXPECT_EQ(plan.parameters, 124439808);  // GPT-2's smallest, as published
+  EXPECT_EQ(plan.flops_per_token, 6.0 * 124439808 + 12.0 * 12 * 768 * 64);
+}
+
+TEST(Plan, says_when_the_vocabulary_cannot_be_known) {
+  try {
+    with_known_vocabulary(parse_config("[model]\nd_model = 8\nn_head = 2\n", "small"));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("vocab_size"));
+    EXPECT_THAT(e.hint(), ::testing::HasSubstr("data.train"));
+  }
+}
+
+}  // namespace
+}  // namespace rowan

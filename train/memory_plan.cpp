@@ -1,0 +1,277 @@
+#include "train/memory_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "core/buffer_pool.h"
+#include "core/kernels/attention_tiles.h"
+#include "core/ops/detail/norm_backward.h"
+#include "core/ops/head_cross_entropy.h"
+#include "core/parallel.h"
+#include "layers/parameter_specs.h"
+#include "optim/groups.h"
+#include "optim/planned_state.h"
+
+namespace rowan {
+namespace {
+
+// The buffer pool's bookkeeping without its buffers.
+class PoolModel {
+ public:
+  void take(int64_t elements) {
+    const int64_t bytes = bytes_of(elements);
+    in_use_ += bytes;
+    peak_ = std::max(peak_, in_use_);
+    int64_t& free = free_[bytes];
+    free > 0 ? void(--free) : void(held_ += bytes);
+  }
+  void give(int64_t elements) {
+    const int64_t bytes = bytes_of(elements);
+    in_use_ -= bytes;
+    ++free_[bytes];
+  }
+  void pass(int64_t elements) {  // a buffer of a moment
+    take(elements);
+    give(elements);
+  }
+
+  int64_t in_use() const { return in_use_; }
+  int64_t peak() const { return peak_; }
+  int64_t held() const { return held_; }
+
+ private:
+  static int64_t bytes_of(int64_t elements) { return pooled_bytes(elements * static_cast<int64_t>(sizeof(Real))); }
+
+  std::map<int64_t, int64_t> free_;  // buffers by size
+  int64_t in_use_ = 0, peak_ = 0, held_ = 0;
+};
+
+// One training step, as Gpt, the ops and the tape run it. Names of sizes are those of shapes: N tokens, D, F, Q = (H+2K) hd.
+class StepWalk {
+ public:
+  StepWalk(const Config& config, PoolModel& pool)
+      : c_(config.model),
+        pool_(pool),
+        batch_(config.data.batch_size),
+        length_(config.data.seq_len),
+        n_(batch_ * length_),
+        nd_(n_ * c_.d_model),
+        nh_(n_ * c_.n_head * c_.head_dim()),
+        nq_(n_ * (c_.n_head + 2 * c_.kv_heads()) * c_.head_dim()),
+        nf_(n_ * c_.ff_width()),
+        dropout_(c_.dropout > 0),
+        swiglu_(c_.mlp == "swiglu"),
+        specs_(parameter_specs(c_)) {}
+
+  // One micro-batch. `first`: no parameter has a gradient yet.
+  void micro_batch(bool first) {
+    first_ = first;
+    embed_forward();
+    for (int64_t i = 0; i < c_.n_layer; ++i) block_forward();
+    norm_forward();
+    kept_ = pool_.in_use();
+    head();
+    norm_backward(true);
+    gradients_of("final_norm");
+    for (int64_t i = c_.n_layer - 1; i >= 0; --i) block_backward(i);
+    embed_backward();
+  }
+  int64_t kept() const { return kept_; }  // in use at the end of the forward pass
+
+  // Clipping and update: row-sparse gradients are brought to one row an id, then all gradients go.
+  void update(int64_t micro_batches) {
+    for (const ParameterSpec& s : specs_) {
+      if (s.kind == GradKind::kDense) {
+        pool_.give(s.shape.size());
+        continue;
+      }
+      const bool tokens = s.name == "embed.tokens.weight";
+      const int64_t rows = tokens ? n_ : length_, chunk = rows * c_.d_model;
+      const int64_t sums = std::min(s.shape[0], tokens ? n_ * micro_batches : length_) * c_.d_model;
+      pool_.take(sums);
+      for (int64_t i = 0; i < micro_batches; ++i) pool_.give(chunk);
+      pool_.give(sums);
+    }
+  }
+
+ private:
+  void gradient(const std::string& name) {  // of a dense parameter, when first written
+    if (!first_) return;
+    for (const ParameterSpec& s : specs_)
+      if (s.name == name && s.kind == GradKind::kDense) pool_.take(s.shape.size());
+  }
+  void gradients_of(const std::string& layer) {
+    gradient(layer + ".weight");
+    gradient(layer + ".bias");
+  }
+
+  void embed_forward() {
+    pool_.take(nd_);
+    if (c_.positions == "learned") pool_.take(length_ * c_.d_model), pool_.take(nd_);
+    if (dropout_) pool_.take(nd_);
+  }
+  void embed_backward() {  // dx is in use
+    if (dropout_) pool_.take(nd_), pool_.give(nd_), pool_.give(nd_);
+    if (c_.positions == "learned") {
+      pool_.take(length_ * c_.d_model);  // the gradient of the rows, kept by the table
+      pool_.give(nd_), pool_.give(length_ * c_.d_model);
+    }
+    pool_.give(nd_);
+    if (!c_.tied) return;  // the table keeps dx
+    const int64_t sums = std::min(n_, c_.vocab_size) * c_.d_model;
+    pool_.pass(sums);
+    pool_.give(nd_);
+  }
+
+  void norm_forward() {
+    pool_.take(nd_);
+    pool_.take(n_);
+    if (c_.norm != "rmsnorm") pool_.take(n_);
+  }
+  // `fresh`: x has no gradient yet, so that dx is a new buffer.
+  void norm_backward(bool fresh) {
+    const int64_t grain = detail::norm_rows_a_piece(n_), sums = (n_ + grain - 1) / grain * c_.d_model;
+    if (fresh) pool_.take(nd_);
+    pool_.pass(sums);
+    pool_.give(nd_), pool_.give(nd_);  // y and dy
+    pool_.give(n_);
+    if (c_.norm != "rmsnorm") pool_.give(n_);
+  }
+
+  void block_forward() {
+    norm_forward();
+    pool_.take(nq_);
+    attention_forward();
+    pool_.take(nd_);
+    if (dropout_) pool_.take(nd_);
+    pool_.take(nd_);  // the sum
+    norm_forward();
+    pool_.take(nf_), pool_.take(nf_);
+    if (swiglu_) pool_.take(nf_);
+    pool_.take(nd_);
+    if (dropout_) pool_.take(nd_);
+    pool_.take(nd_);
+  }
+
+  // dx of the block's result is in use, and becomes that of its input.
+  void block_backward(int64_t index) {
+    const std::string block = "blocks." + std::to_string(index) + ".";
+    pool_.give(nd_);  // the block's result
+    branch_from_dropout();
+    pool_.take(nf_);
+    gradients_of(block + "mlp.down");
+    leave_branch();
+    if (swiglu_) {
+      pool_.take(nf_), pool_.take(nf_);  // dgate, dup
+      pool_.give(nf_), pool_.give(nf_);  // y, dy
+    }
+    pool_.take(nd_);
+    gradients_of(block + "mlp.up");
+    if (swiglu_) gradients_of(block + "mlp.gate");
+    for (int i = 0; i < (swiglu_ ? 4 : 3); ++i) pool_.give(nf_);
+    norm_backward(false);
+    gradients_of(block + "norm2");
+    pool_.give(nd_);  // the sum
+    branch_from_dropout();
+    pool_.take(nh_);
+    gradients_of(block + "attn.out");
+    leave_branch();
+    attention_backward();
+    pool_.take(nd_);
+    gradients_of(block + "attn.qkv");
+    pool_.give(nq_), pool_.give(nq_);  // qkv and its gradient
+    norm_backward(false);
+    gradients_of(block + "norm1");
+  }
+
+  // A branch ends in a projection, with dropout behind it or not; its gradient is that of the sum, or a copy with dropout.
+  void branch_from_dropout() {
+    if (dropout_) pool_.take(nd_), pool_.give(nd_);
+  }
+  void leave_branch() {
+    pool_.give(nd_);
+    if (dropout_) pool_.give(nd_);
+  }
+  void attention_forward() {
+    pool_.take(nh_);
+    pool_.take(batch_ * c_.n_head * length_);
+    const int64_t groups = batch_ * c_.kv_heads(), hd = c_.head_dim(), padded = round_up_to_lanes(hd);
+    if (groups < kManyHeadGroups) {
+      pool_.take(groups * positions() * hd);
+      pool_.pass(groups * positions() * padded);
+      pool_.give(groups * positions() * hd);
+    }
+  }
+  void attention_backward() {
+    const int64_t groups = batch_ * c_.kv_heads(), hd = c_.head_dim(), padded = round_up_to_lanes(hd);
+    const int64_t queries = c_.n_head / c_.kv_heads(),
+                  together = groups < kManyHeadGroups ? groups : std::min<int64_t>(groups, current_threads());
+    pool_.take(nq_);
+    for (int64_t i = 0; i < together; ++i) group_buffers(queries, hd, padded, true);
+    for (int64_t i = 0; i < together; ++i) group_buffers(queries, hd, padded, false);
+    pool_.give(nh_), pool_.give(nh_);  // the result and its gradient
+    pool_.give(batch_ * c_.n_head * length_);
+  }
+  void group_buffers(int64_t queries, int64_t hd, int64_t padded, bool take) {
+    const int64_t rows = positions();
+    for (const int64_t elements : {queries * rows * padded, queries * rows * padded, queries * rows * padded, queries * rows,
+                                   rows * padded, rows * padded, rows * padded, rows * hd, rows * hd})
+      take ? pool_.take(elements) : pool_.give(elements);
+  }
+  int64_t positions() const { return (length_ + KvCache::kPanel - 1) / KvCache::kPanel * KvCache::kPanel; }
+
+  // Gradients are made in the forward pass; that of the weight becomes the parameter's, or is added to it.
+  void head() {
+    const int64_t vocab = c_.vocab_size, chunk = detail::head_chunk(n_, vocab), weight = vocab * c_.d_model;
+    pool_.take(nd_), pool_.take(weight);
+    pool_.pass(chunk * vocab);
+    if (!first_) pool_.give(weight);
+  }
+
+  const GptConfig& c_;
+  PoolModel& pool_;
+  const int64_t batch_, length_, n_, nd_, nh_, nq_, nf_;
+  const bool dropout_, swiglu_;
+  const std::vector<ParameterSpec> specs_;
+  bool first_ = true;
+  int64_t kept_ = 0;
+};
+
+}  // namespace
+
+const Optimizer& optimizer_for(const Config& config, const std::string& parameter) {
+  for (const OptimGroupConfig& g : config.groups)
+    if (glob_matches(g.params, parameter)) return *g.optimizer;
+  return *config.optim.optimizer;
+}
+
+MemoryPlan plan_memory(const Config& config) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(Real));
+  MemoryPlan plan;
+  PoolModel pool;
+  for (const ParameterSpec& s : parameter_specs(config.model)) {
+    plan.weights += s.shape.size() * kBytes;
+    const int64_t state = planned_state_bytes(optimizer_for(config, s.name), s.shape, s.kind);
+    plan.optimizer_state += state;
+    const bool tokens = s.name == "embed.tokens.weight";
+    const int64_t n = config.data.batch_size * config.data.seq_len, read = tokens ? n : config.data.seq_len;
+    plan.gradients += (s.kind == GradKind::kDense ? s.shape.size() : std::min(read, s.shape[0]) * s.shape[1]) * kBytes;
+    pool.take(s.shape.size());
+    for (int64_t left = state; left > 0; left -= s.shape.size() * kBytes) pool.take(std::min(left / kBytes, s.shape.size()));
+  }
+  const int64_t standing = pool.in_use();
+  StepWalk walk(config, pool);
+  for (int64_t i = 0; i < config.train.grad_accum; ++i) {
+    walk.micro_batch(i == 0);
+    if (i == 0) plan.activations = walk.kept() - standing;
+    if (i == 1 && config.train.grad_accum > 2) break;  // the others are like the second, row-sparse chunks aside
+  }
+  walk.update(std::min<int64_t>(config.train.grad_accum, 2));
+  plan.training = pool.peak();
+  plan.pool = pool.held();
+  plan.checkpoint = plan.weights + plan.optimizer_state;
+  return plan;
+}
+
+}  // namespace rowan

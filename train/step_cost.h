@@ -1,0 +1,41 @@
+// StepCost: what one micro-batch of training computes and moves, counted from a model's shape alone.
+//
+// FLOPs count a multiplication and an addition as two. "Counted" FLOPs are the field's convention, 6 P + 12 L D T a token: all
+// weights forward and backward, and attention without regard to the causal mask (Chowdhery et al., "PaLM", 2022, appendix B).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/kernels/gemm.h"
+#include "layers/gpt_config.h"
+
+namespace rowan {
+
+struct StepShape {
+  GptConfig model;  // resolved
+  int64_t batch = 1;
+  int64_t seq_len = 1;
+
+  int64_t tokens() const { return batch * seq_len; }  // N
+};
+
+// One kind of matrix product of a step, as gemm() is called for it.
+struct StepProduct {
+  std::string layer;  // "attn.qkv", "head"
+  std::string pass;   // "forward", "dx", "dw"
+  Op op_a = Op::kNone, op_b = Op::kNone;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t count = 1;  // in one micro-batch
+
+  double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+};
+
+// Those of linear layers and the head. The head's rows go in chunks; their size is that of head_cross_entropy.
+std::vector<StepProduct> step_products(const StepShape& shape);
+
+int64_t parameter_count(const GptConfig& model);
+double counted_flops_per_token(const GptConfig& model, int64_t seq_len);
+
+}  // namespace rowan
