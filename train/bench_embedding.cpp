@@ -1,0 +1,131 @@
+#include "train/bench_embedding.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "core/ids.h"
+#include "core/ops/gather.h"
+#include "core/parameter.h"
+#include "core/rng.h"
+#include "optim/optimizer.h"
+#include "train/machine_rates.h"
+
+namespace rowan {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_between(Clock::time_point a, Clock::time_point b) {
+  return std::chrono::duration<double, std::milli>(b - a).count();
+}
+
+struct Sample {
+  std::array<double, 4> parts{};  // gather, backward, coalesce, update
+  double total = 0, touched = 0;
+};
+
+Sample run_once(Parameter& table, Optimizer& rule, const Ids& ids, const Tensor& dy, int64_t step) {
+  Sample s;
+  std::array<Clock::time_point, 5> t;
+  t[0] = Clock::now();
+  const Variable y = gather(table.var, ids);
+  t[1] = Clock::now();
+  backward(y, dy);
+  t[2] = Clock::now();
+  table.row_grad().coalesce();
+  t[3] = Clock::now();
+  s.touched = static_cast<double>(table.row_grad().ids().size());
+  rule.step("table", table, {.step = step});
+  t[4] = Clock::now();
+  for (size_t i = 0; i < s.parts.size(); ++i) s.parts[i] = ms_between(t[i], t[i + 1]);
+  s.total = ms_between(t[0], t[4]);
+  return s;
+}
+
+class IdStream {
+ public:
+  IdStream(int64_t vocab, double exponent, int64_t tokens) : zipf_(vocab, exponent), tokens_(tokens) {}
+
+  Ids next() {
+    Ids ids({1, tokens_});
+    const RandomKey key{.seed = 1, .purpose = Purpose::kTest, .step = ++drawn_};
+    constexpr uint64_t kSteps = uint64_t{1} << 53;
+    for (int64_t i = 0; i < tokens_; ++i)
+      ids.values()[static_cast<size_t>(i)] =
+          zipf_.id(static_cast<double>(random_below(key, static_cast<uint64_t>(i), kSteps)) / static_cast<double>(kSteps));
+    return ids;
+  }
+
+ private:
+  ZipfIds zipf_;
+  int64_t tokens_;
+  uint64_t drawn_ = 0;
+};
+
+EmbeddingBench summarize(const EmbeddingBenchOptions& o, const std::vector<Sample>& samples, double copy_rate) {
+  const auto column = [&](auto&& of) {
+    std::vector<double> values;
+    for (const Sample& s : samples) values.push_back(of(s));
+    return values;
+  };
+  EmbeddingBench r;
+  r.repeats = static_cast<int64_t>(samples.size());
+  r.touched_rows = median_of(column([](const Sample& s) { return s.touched; }));
+  double* const parts[] = {&r.gather_ms, &r.backward_ms, &r.coalesce_ms, &r.update_ms};
+  for (size_t i = 0; i < 4; ++i) *parts[i] = median_of(column([i](const Sample& s) { return s.parts[i]; }));
+  const std::vector<double> totals = column([](const Sample& s) { return s.total; });
+  r.total_ms = median_of(totals);
+  r.low_ms = quantile_of(totals, 0.1);
+  r.high_ms = quantile_of(totals, 0.9);
+  const double bytes = (28 * r.touched_rows + 8 * static_cast<double>(o.tokens)) * static_cast<double>(o.dim);
+  r.limit_ms = bytes / copy_rate * 1e3;
+  r.gb_per_s = bytes / (r.total_ms * 1e-3) / 1e9;
+  r.copy_gb_per_s = copy_rate / 1e9;
+  return r;
+}
+
+}  // namespace
+
+ZipfIds::ZipfIds(int64_t vocab, double exponent) {
+  ROWAN_CHECK(vocab >= 1, "[zipf] a vocabulary of ", vocab, " ids; at least 1 is needed");
+  ROWAN_CHECK(std::isfinite(exponent) && exponent >= 0, "[zipf] exponent ", exponent, "; expected 0 or more");
+  sums_.resize(static_cast<size_t>(vocab));
+  double sum = 0;
+  for (size_t r = 0; r < sums_.size(); ++r) sums_[r] = sum += std::pow(static_cast<double>(r + 1), -exponent);
+}
+
+int32_t ZipfIds::id(double uniform) const {
+  const auto at = std::upper_bound(sums_.begin(), sums_.end(), uniform * sums_.back());
+  const auto rank = static_cast<uint64_t>(std::min<int64_t>(at - sums_.begin(), static_cast<int64_t>(sums_.size()) - 1));
+  // A prime above every vocabulary: multiplying by it moves every rank to a place of its own.
+  constexpr uint64_t kPrime = 2654435761;
+  return static_cast<int32_t>(rank * kPrime % sums_.size());
+}
+
+EmbeddingBench bench_embedding(const EmbeddingBenchOptions& o) {
+  ROWAN_CHECK(o.vocab >= 1 && o.dim >= 1 && o.tokens >= 1, "[bench embedding] vocab, dim and tokens must be positive; they are ",
+              o.vocab, ", ", o.dim, " and ", o.tokens);
+  const std::unique_ptr<Optimizer> rule = make_optimizer(o.rule);
+  Parameter table(Tensor::full({o.vocab, o.dim}, Real(0.02)), GradKind::kRowSparse);
+  rule->prepare("table", table);
+  Tensor dy({1, o.tokens, o.dim});
+  fill_normal(dy, {.purpose = Purpose::kTest}, 0, 1e-3);
+  IdStream stream(o.vocab, o.zipf, o.tokens);
+  int64_t step = 0;
+  for (int warm = 0; warm < 3; ++warm) run_once(table, *rule, stream.next(), dy, ++step);
+  const double before = measured_copy_rate();
+  constexpr int64_t kFewest = 20, kMost = 2000;
+  constexpr double kLongest = 2000;
+  std::vector<Sample> samples;
+  const auto start = Clock::now();
+  const auto enough = [&] {
+    const auto done = static_cast<int64_t>(samples.size());
+    return o.repeats > 0 ? done >= o.repeats : done >= kFewest && (ms_between(start, Clock::now()) >= kLongest || done >= kMost);
+  };
+  while (!enough()) samples.push_back(run_once(table, *rule, stream.next(), dy, ++step));
+  return summarize(o, samples, std::max(before, measured_copy_rate()));
+}
+
+}  // namespace rowan
