@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "train/builtin_data.h"
 #include "train/generate.h"
+#include "train/machine_rates.h"
 
 namespace rowan {
 namespace {
@@ -87,6 +88,7 @@ void Trainer::start() {
   metrics_.rewind(session_.steps_done());
   saved_step_ = begun_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
   flops_per_token_ = flops_per_token(session_.model(), config_.data.seq_len);
+  if (progress_.live()) gemm_flops_ = quick_gemm_rate({config_.model, config_.data.batch_size, config_.data.seq_len});
   log(line({{"event", "start"},
             {"step", session_.steps_done()},
             {"name", config_.name},
