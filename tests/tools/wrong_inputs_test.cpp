@@ -63,7 +63,7 @@ TEST_F(WrongInputs, in_config_files) {
       config("[model]\nn_head = 2.5\n", "got the number 2.5"),
       config("[model]\nn_head = 4\nnum_heads = 4\n", "num_heads"),
       config("[model]\nn_embd = 4\nd_model = 4\n", "d_model"),
-      config("[optim]\nrule = \"adamax\"\n", "one of \"adam"),
+      config("[optim]\nrule = \"adamax\"\n", "one of \"ada"),
       config("[optim]\nmomentum = 0.9\n", "momentum"),
       config("[train]\nsteps = nan\n", "train.steps"),
       config("[optim]\nlr = inf\n", "optim.lr"),
