@@ -4,6 +4,7 @@
 
 #include "core/ops/add.h"
 #include "core/ops/dropout.h"
+#include "core/ops/recompute.h"
 #include "layers/init.h"
 
 namespace rowan {
@@ -102,7 +103,12 @@ Variable Gpt::embed(const Ids& tokens, int64_t first_position) const {
 
 Variable Gpt::hidden(const Ids& tokens, const Pass& pass) {
   Variable x = dropout(embed(tokens, 0), rate(pass), site_key(pass, 0));
-  for (size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].forward(x, pass, static_cast<int64_t>(i));
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const auto block = [&b = blocks_[i], pass, index = static_cast<int64_t>(i)](const Variable& in) {
+      return b.forward(in, pass, index);
+    };
+    x = pass.recompute ? recompute(x, block) : block(x);
+  }
   return final_norm_.forward(x);
 }
 

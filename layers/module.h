@@ -51,8 +51,9 @@ void for_each_parameter(Module& m, F&& f) {
 // One forward pass. Dropout draws from `key` at (site, position): the same pass always drops the same elements.
 struct Pass {
   bool training = false;
-  double dropout = 0;  // probability of dropping; used when training
-  RandomKey key = {};  // seed and step (micro-batches count as steps of their own); purpose kDropout
+  double dropout = 0;      // probability of dropping; used when training
+  RandomKey key = {};      // seed and step (micro-batches count as steps of their own); purpose kDropout
+  bool recompute = false;  // blocks keep their input alone for backward and compute the rest again: same bits, less memory
 };
 
 }  // namespace rowan

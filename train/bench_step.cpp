@@ -38,7 +38,8 @@ class RandomSession {
       const auto number = static_cast<uint64_t>(step_ * config_.train.grad_accum + i);
       const Pass pass{.training = true,
                       .dropout = config_.model.dropout,
-                      .key = {.seed = static_cast<uint64_t>(config_.train.seed), .step = number}};
+                      .key = {.seed = static_cast<uint64_t>(config_.train.seed), .step = number},
+                      .recompute = config_.train.recompute};
       backward(model_.loss(inputs, targets, 1 / tokens, pass));
     }
     const GradNorm norm = optimizers_->clip_and_step(config_.train.clip_norm, {.step = step_, .lr_factor = 1});

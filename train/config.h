@@ -53,6 +53,7 @@ struct TrainConfig {
   int64_t log_every = 10;
   int64_t sample_every = 0;
   std::string sample_prompt = "\n";
+  bool recompute = false;
   Schedule schedule;  // [train.schedule]
 
   void visit(FieldVisitor& v) {
@@ -68,6 +69,8 @@ struct TrainConfig {
     v("log_every", log_every, "steps between lines of metrics.jsonl", at_least(1));
     v("sample_every", sample_every, "steps between samples of text (0: none)", at_least(0));
     v("sample_prompt", sample_prompt, "what those samples continue");
+    v("recompute", recompute,
+      "keep one tensor a block for the backward pass and compute the rest again: less memory, same results");
   }
 };
 

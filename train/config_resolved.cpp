@@ -46,6 +46,7 @@ constexpr ResumeRule kResumeRules[] = {
     {"train.eval_every", true, ""},
     {"train.eval_tokens", true, "evaluation losses before and after are over different tokens"},
     {"train.log_every", true, ""},
+    {"train.recompute", true, ""},
     {"train.sample_every", true, ""},
     {"train.sample_prompt", true, ""},
     {"checkpoint.", true, ""},

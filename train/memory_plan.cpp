@@ -62,13 +62,14 @@ class StepWalk {
         nf_(n_ * c_.ff_width()),
         dropout_(c_.dropout > 0),
         swiglu_(c_.mlp == "swiglu"),
+        recompute_(config.train.recompute),
         specs_(parameter_specs(c_)) {}
 
   // One micro-batch. `first`: no parameter has a gradient yet.
   void micro_batch(bool first) {
     first_ = first;
     embed_forward();
-    for (int64_t i = 0; i < c_.n_layer; ++i) block_forward();
+    for (int64_t i = 0; i < c_.n_layer; ++i) recompute_ ? block_forward_without_tape() : block_forward();
     norm_forward();
     kept_ = pool_.in_use();
     head();
@@ -154,9 +155,25 @@ class StepWalk {
     pool_.take(nd_);
   }
 
+  // Values go as soon as nothing reads them any more; the result stays.
+  void block_forward_without_tape() {
+    pool_.take(nd_), pool_.take(nq_), pool_.take(nh_), pool_.take(batch_ * c_.n_head * length_);
+    pool_.give(nq_), pool_.take(nd_);
+    pool_.give(nh_), pool_.give(batch_ * c_.n_head * length_), pool_.give(nd_);
+    pool_.take(nd_);  // the sum
+    pool_.take(nd_);  // its norm
+    for (int i = 0; i < (swiglu_ ? 3 : 1); ++i) pool_.take(nf_);
+    pool_.take(nd_);
+    for (int i = 0; i < (swiglu_ ? 3 : 1); ++i) pool_.give(nf_);
+    pool_.give(nd_);
+    pool_.take(nd_);
+    for (int i = 0; i < 3; ++i) pool_.give(nd_);  // the two branches and the sum
+  }
+
   // dx of the block's result is in use, and becomes that of its input.
   void block_backward(int64_t index) {
     const std::string block = "blocks." + std::to_string(index) + ".";
+    if (recompute_) block_forward();
     pool_.give(nd_);  // the block's result
     branch_from_dropout();
     pool_.take(nf_);
@@ -183,6 +200,7 @@ class StepWalk {
     pool_.give(nq_), pool_.give(nq_);  // qkv and its gradient
     norm_backward(false);
     gradients_of(block + "norm1");
+    if (recompute_) pool_.give(nd_);  // the result that the forward pass kept
   }
 
   // A branch ends in a projection, with dropout behind it or not; its gradient is that of the sum, or a copy with dropout.
@@ -232,7 +250,7 @@ class StepWalk {
   const GptConfig& c_;
   PoolModel& pool_;
   const int64_t batch_, length_, n_, nd_, nh_, nq_, nf_;
-  const bool dropout_, swiglu_;
+  const bool dropout_, swiglu_, recompute_;
   const std::vector<ParameterSpec> specs_;
   bool first_ = true;
   int64_t kept_ = 0;

@@ -43,6 +43,7 @@ std::vector<std::string> remarks_on(const Config& c) {
   if (m.positions == "learned" && c.data.seq_len < m.max_seq_len)
     remarks.push_back(join_text("positions from ", c.data.seq_len, " to ", m.max_seq_len - 1,
                                 " are never trained: data.seq_len is shorter than model.max_seq_len"));
+  if (c.train.recompute) remarks.push_back("train.recompute: every block's forward pass is computed twice");
   return remarks;
 }
 

@@ -58,7 +58,10 @@ TrainSession::TrainSession(const Config& config, std::shared_ptr<const Tokenizer
 
 Pass TrainSession::training_pass(int64_t micro_batch) const {
   const auto number = static_cast<uint64_t>(step_ * config_.train.grad_accum + micro_batch);
-  return {.training = true, .dropout = config_.model.dropout, .key = {.seed = unsigned_seed(config_), .step = number}};
+  return {.training = true,
+          .dropout = config_.model.dropout,
+          .key = {.seed = unsigned_seed(config_), .step = number},
+          .recompute = config_.train.recompute};
 }
 
 StepResult TrainSession::step() {

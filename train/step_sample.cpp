@@ -78,14 +78,20 @@ Tensor normal(const Shape& shape, uint32_t site, double deviation) {
   return t;
 }
 
-double time_block(const StepShape& whole, double dropout) {
+double time_block(const StepShape& whole, double dropout, bool again) {
   const StepShape s = cut(whole);
   Block block(s.model);
   uint32_t site = 0;
   for_each_parameter(block, [&](const std::string&, Parameter& p) { p.value() = normal(p.shape(), ++site, 0.02); });
   const Tensor x = normal({s.batch, s.seq_len, s.model.d_model}, ++site, 1);
   const Pass pass{.training = true, .dropout = dropout, .key = {.seed = 1}};
-  const double seconds = time_of([&] { backward(block.forward(Variable::leaf(x), pass, 0), x); });
+  const double seconds = time_of([&] {
+    if (again) {
+      const NoGrad no_grad;
+      block.forward(Variable(x), pass, 0);
+    }
+    backward(block.forward(Variable::leaf(x), pass, 0), x);
+  });
   StepShape one = whole;
   one.model.n_layer = 1;
   return seconds * block_flops(one) / block_flops(s);
@@ -129,7 +135,8 @@ StepSample sample_step(const Config& config) {
   StepSample sample;
   sample.copy_rate = measured_copy_rate();
   if (config.model.n_layer > 0)
-    sample.block_seconds = static_cast<double>(config.model.n_layer) * time_block(shape, config.model.dropout);
+    sample.block_seconds =
+        static_cast<double>(config.model.n_layer) * time_block(shape, config.model.dropout, config.train.recompute);
   sample.head_seconds = time_head(shape);
   sample.update_seconds = update_bytes(config) / sample.copy_rate;
   // Lookup, its gradient and the final norm pass over the residual stream some ten times.

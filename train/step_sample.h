@@ -16,7 +16,7 @@ struct StepSample {
   double head_seconds = 0;    // head and loss of one micro-batch
   double update_seconds = 0;  // norm, clipping and update, once a step
   double copy_rate = 0;       // bytes a second
-  double step_seconds = 0;    // all of it, with train.grad_accum micro-batches
+  double step_seconds = 0;    // all of it, with train.grad_accum micro-batches and train.recompute
 };
 
 // config.model must be resolved.

@@ -42,8 +42,17 @@ INSTANTIATE_TEST_SUITE_P(Configs, MemoryPlanOf,
                                                                     "model.n_kv_head=2"},
                                            std::vector<std::string>{"model.dropout=0.1"},
                                            std::vector<std::string>{"train.grad_accum=3"},
-
+                                           std::vector<std::string>{"train.recompute=true"},
                                            std::vector<std::string>{"optim.rule=sgd", "data.batch_size=1"}));
+
+TEST(MemoryPlan, recompute_saves_most_of_the_activations) {
+  const test::SmallRun files;
+  const MemoryPlan kept = plan_memory(sized(files, {"model.n_layer=12"}));
+  const MemoryPlan again = plan_memory(sized(files, {"model.n_layer=12", "train.recompute=true"}));
+  EXPECT_LT(again.activations, kept.activations / 8);
+  EXPECT_LT(again.training, kept.training);
+  EXPECT_EQ(again.weights, kept.weights);
+}
 
 TEST(MemoryPlan, state_is_that_of_the_group_that_takes_a_parameter) {
   const test::SmallRun files;
