@@ -9,6 +9,7 @@
 #include "tools/command.h"
 #include "train/config_fields.h"
 #include "train/trainer.h"
+#include "train/versions.h"
 
 namespace rowan::tools {
 namespace {
@@ -131,6 +132,8 @@ void resume_run(const std::string& directory, const std::vector<std::string>& ov
   for (const ConfigChange& change : changes)
     fmt::print("changed    {} = {} (was {}){}{}\n", change.key, change.after, change.before, change.note.empty() ? "" : ": ",
                change.note);
+  if (const std::string& before = session.saved_machine(); !before.empty() && before != machine_text())
+    fmt::print("machine    {} (was {}): the last bits may differ from those of a run that stayed there\n", machine_text(), before);
   fmt::print("resuming   {} at step {}\n", checkpoint.path(), session.steps_done());
   run_training(session, run);
 }

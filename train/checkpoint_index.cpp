@@ -155,7 +155,7 @@ std::string state_digest_of(const std::vector<ArrayInfo>& arrays) {
   Digester digester;
   for (const ArrayInfo& a : arrays) {
     const bool state = a.path == "/train/step" || a.path.starts_with("/model/") || a.path.starts_with("/optim/") ||
-                       a.path.starts_with("/rng/") || a.path.starts_with("/loader/");
+                       a.path.starts_with("/rng/") || a.path.starts_with("/loader/") || a.path.starts_with("/train/guard/");
     if (state) digester.update(a.checksum + " " + dtype_name(a.dtype) + " " + a.shape_text() + " " + a.path + "\n");
   }
   return digester.text();

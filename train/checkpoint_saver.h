@@ -29,9 +29,10 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
-  // Publishes the image, makes best.h5 of it when asked, and removes all but the newest keep_last. collect() must have returned
-  // what came before. In the foreground all is done on return, and its failure waits for collect() all the same.
-  void start(CheckpointImage image, bool best, int64_t keep_last);
+  // Publishes the image, makes best.h5 of it when asked, and removes all but the newest keep_last and that of step `keep_also`.
+  // collect() must have returned what came before. In the foreground all is done on return, and its failure waits for collect() all
+  // the same.
+  void start(CheckpointImage image, bool best, int64_t keep_last, int64_t keep_also);
 
   // What start() came to: nothing while it is still being written, unless `wait`. Throws the Error that it ended with.
   std::optional<SavedCheckpoint> collect(bool wait);

@@ -41,6 +41,21 @@ struct DataConfig {
   }
 };
 
+// A loss far above those of the last steps. Judged before the update.
+struct SpikeConfig {
+  int64_t window = 0;
+  double z = 6;
+  std::string action = "skip";
+
+  void visit(FieldVisitor& v) {
+    v("window", window, "steps whose losses a new one is compared with, once there are that many (0: off)", between(0, 1 << 20));
+    v("z", z, "standard deviations above their mean that make a spike (a deviation counts as 0.1 % of the mean at least)",
+      above(0));
+    v("action", action, "skip: leave the batch out; rewind: as train.on_nonfinite; stop: exit code 3; warn: say so and go on",
+      one_of({"skip", "rewind", "stop", "warn"}));
+  }
+};
+
 struct TrainConfig {
   int64_t steps = 1000;
   int64_t seed = 1;
@@ -54,7 +69,9 @@ struct TrainConfig {
   int64_t sample_every = 0;
   std::string sample_prompt = "\n";
   bool recompute = false;
+  std::string on_nonfinite = "stop";
   Schedule schedule;  // [train.schedule]
+  SpikeConfig spike;  // [train.spike]
 
   void visit(FieldVisitor& v) {
     v("steps", steps, "optimizer steps", at_least(0));
@@ -71,6 +88,10 @@ struct TrainConfig {
     v("sample_prompt", sample_prompt, "what those samples continue");
     v("recompute", recompute,
       "keep one tensor a block for the backward pass and compute the rest again: less memory, same results");
+    v("on_nonfinite", on_nonfinite,
+      "a loss or gradient that is not finite: stop, exit code 3; skip: leave the batch out; rewind: go on from the last checkpoint "
+      "on the grid of checkpoint.every, with the data after that batch",
+      one_of({"stop", "skip", "rewind"}));
   }
 };
 

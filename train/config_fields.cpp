@@ -111,6 +111,7 @@ std::vector<ConfigSection> config_sections(Config& config) {
       section("data", "what is read, and in which order", config.data),
       section("train", "the loop", config.train),
       section("train.schedule", "the learning rate over time; every rule's lr is multiplied by it", config.train.schedule),
+      section("train.spike", "what counts as a loss that went wrong, and what to do then", config.train.spike),
       section("checkpoint", "when the state is saved and what is kept", config.checkpoint),
   };
 }

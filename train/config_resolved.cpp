@@ -43,6 +43,8 @@ constexpr ResumeRule kResumeRules[] = {
     {"train.steps", true, ""},
     {"train.threads", true, ""},
     {"train.max_minutes", true, ""},
+    {"train.on_nonfinite", true, "from here on"},
+    {"train.spike.", true, "from here on"},
     {"train.eval_every", true, ""},
     {"train.eval_tokens", true, "evaluation losses before and after are over different tokens"},
     {"train.log_every", true, ""},

@@ -99,6 +99,15 @@ void check_schedule(const Config& config) {
                   schedule.decay_steps, schedule.warmup));
 }
 
+void check_rewind(const Config& config) {
+  const bool spike = config.train.spike.window > 0 && config.train.spike.action == "rewind";
+  if (config.checkpoint.every > 0 || (config.train.on_nonfinite != "rewind" && !spike)) return;
+  const std::string key = spike ? "train.spike.action" : "train.on_nonfinite";
+  fail_keys(config, {key, "checkpoint.every"},
+            key + " = \"rewind\" goes back to the last multiple of checkpoint.every, which is 0: there is nothing to go back to",
+            "set checkpoint.every");
+}
+
 // The group that takes a parameter, as the optimizer set decides it: the first match, or [optim].
 std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter) {
   for (size_t i = 0; i < config.groups.size(); ++i) {
@@ -127,6 +136,7 @@ void validate(const Config& config) {
   check_builtin(config);
   check_validation(config);
   check_schedule(config);
+  check_rewind(config);
   check_tied_table(config);
 }
 

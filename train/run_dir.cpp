@@ -33,7 +33,7 @@ bool is_temporary(const std::string& name) {
 }
 // What a run consists of, the lock and temporary files aside.
 bool is_of_a_run(const std::string& name) {
-  return name == "config.toml" || name == "metrics.jsonl" || name == "best.h5" || name == "checkpoints" ||
+  return name == "config.toml" || name == "metrics.jsonl" || name == "best.h5" || name == "checkpoints" || name == "capsules" ||
          name.starts_with("tokenizer.");
 }
 
@@ -151,8 +151,10 @@ void RunDir::remove_temporaries() {
 
 void RunDir::remove_run() {
   // Checkpoints last: as long as one is left, what is left can be resumed.
+  if (const std::string capsules = file("capsules"); directory_exists(capsules, *files_))
+    for (const std::string& name : list_directory(capsules, *files_)) remove_file(join_path(capsules, name), *files_);
   for (const std::string& name : list_directory(path_, *files_)) {
-    if (is_of_a_run(name) && name != "checkpoints" && name != "config.toml") remove_file(file(name), *files_);
+    if (is_of_a_run(name) && name != "checkpoints" && name != "capsules" && name != "config.toml") remove_file(file(name), *files_);
   }
   for (const int64_t step : checkpoint_steps(path_, *files_)) remove_file(checkpoint_path(step), *files_);
   remove_file(config_path(), *files_);
@@ -195,7 +197,16 @@ void RunDir::set_best(int64_t step) {
   publish_link(checkpoint_path(step), best_path(), *files_);
 }
 
-std::vector<std::string> RunDir::retain(int64_t keep) {
+void RunDir::discard_after(int64_t step) {
+  for (const int64_t s : checkpoint_steps(path_, *files_)) {
+    if (s <= step) continue;
+    remove_file(checkpoint_path(s), *files_);
+    verified_.erase(s);
+  }
+  sync_directory(checkpoints_of(path_), *files_);
+}
+
+std::vector<std::string> RunDir::retain(int64_t keep, int64_t also) {
   std::vector<std::string> problems;
   const std::vector<int64_t> steps = checkpoint_steps(path_, *files_);
   int64_t good = 0;
@@ -204,6 +215,7 @@ std::vector<std::string> RunDir::retain(int64_t keep) {
       good += verifies(*step);
       continue;
     }
+    if (*step == also) continue;
     try {
       remove_file(checkpoint_path(*step), *files_);
       verified_.erase(*step);

@@ -53,9 +53,11 @@ class RunDir {
   void save(const CheckpointImage& image);
   // Makes best.h5 the checkpoint of `step`, after that has verified.
   void set_best(int64_t step);
-  // Removes all but the newest `keep` (at least 1) checkpoints that verify. Damaged ones do not count. To be called after save().
-  // What could not be removed is returned, one message each: it is no reason to stop a run.
-  std::vector<std::string> retain(int64_t keep);
+  // Removes all but the newest `keep` (at least 1) checkpoints that verify, and that of step `also`. Damaged ones do not count. To
+  // be called after save(). What could not be removed is returned, one message each: it is no reason to stop a run.
+  std::vector<std::string> retain(int64_t keep, int64_t also = -1);
+  // Removes the checkpoints after `step`: a run that went back to it takes another way from there.
+  void discard_after(int64_t step);
 
  private:
   RunDir(std::string path, RunLock lock, FileSystem& files) : path_(std::move(path)), lock_(std::move(lock)), files_(&files) {}

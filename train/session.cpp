@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <tuple>
 
 #include "core/kernels/reduce.h"
 #include "train/checkpoint_state.h"
+#include "train/versions.h"
 
 namespace rowan {
 namespace {
@@ -45,7 +47,7 @@ uint64_t unsigned_seed(const Config& config) {
 TrainSession::TrainSession(const Config& config) : TrainSession(config, nullptr) {}
 
 TrainSession::TrainSession(const Config& config, std::shared_ptr<const Tokenizer> tokenizer)
-    : corpus_(open_corpus(config.data, std::move(tokenizer))) {
+    : corpus_(open_corpus(config.data, std::move(tokenizer))), guard_(config.train.spike.window, config.train.spike.z) {
   config_ = with_vocabulary(config, *corpus_.tokenizer);
   loader_ =
       std::make_unique<DataLoader>(corpus_.train, config_.data.batch_size, data_order(config_.data.order), unsigned_seed(config_));
@@ -64,10 +66,7 @@ Pass TrainSession::training_pass(int64_t micro_batch) const {
           .recompute = config_.train.recompute};
 }
 
-StepResult TrainSession::step() {
-  StepResult result;
-  std::vector<Batch> batches;
-  for (int64_t i = 0; i < config_.train.grad_accum; ++i) batches.push_back(loader_->next());
+void TrainSession::accumulate(const std::vector<Batch>& batches, StepResult& result) {
   const int64_t counted = count_targets(batches);
   // Every micro-batch is weighed by its share of the step's counted targets, so a step does not depend on how it is cut.
   const double scale = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);
@@ -78,15 +77,36 @@ StepResult TrainSession::step() {
         model_->loss(batches[i].inputs, batches[i].targets, scale, training_pass(static_cast<int64_t>(i)), &stats);
     result.loss += scale * stats.loss_sum;
     result.tokens += batches[i].inputs.size();
+    result.samples.insert(result.samples.end(), batches[i].starts.begin(), batches[i].starts.end());
     if (std::isfinite(result.loss)) backward(loss);
   }
-  const auto discard = [&](const std::string& what) {
-    for (NamedParameter& p : parameters_) p.parameter->var.clear_grad();
-    result.finite = false;
-    result.what = what;
-    return result;
-  };
-  if (!std::isfinite(result.loss)) return discard("the loss is " + non_finite_text(result.loss));
+}
+
+StepResult TrainSession::discard(StepResult result, const std::string& what) {
+  optimizers_->flush();  // the norms are those of a state that a checkpoint would hold
+  for (NamedParameter& p : parameters_) {
+    const Tensor& value = p.parameter->value();
+    result.norms.push_back(
+        {p.name, std::sqrt(parallel_sum_of_squares(value.data(), value.size())), global_grad_norm(std::span(&p, 1)).norm});
+    p.parameter->var.clear_grad();
+  }
+  result.what = what;
+  return result;
+}
+
+StepResult TrainSession::step() {
+  StepResult result;
+  result.position = loader_->position();
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < config_.train.grad_accum; ++i) batches.push_back(loader_->next());
+  accumulate(batches, result);
+  result.finite = std::isfinite(result.loss);
+  if (!result.finite) return discard(result, "the loss is " + non_finite_text(result.loss));
+  if (const std::string spike = guard_.judge(result.loss); !spike.empty()) {
+    result.spike = config_.train.spike.action != "warn";
+    if (result.spike) return discard(result, spike);
+    result.warning = spike;
+  }
   for (NamedParameter& p : parameters_) {
     if (p.parameter->kind() != GradKind::kRowSparse) continue;
     p.parameter->row_grad().coalesce();
@@ -96,9 +116,11 @@ StepResult TrainSession::step() {
   result.lr = config_.optim.optimizer->lr() * factor;
   const GradNorm norm = optimizers_->clip_and_step(config_.train.clip_norm, {.step = step_ + 1, .lr_factor = factor});
   result.grad_norm = norm.norm;
-  if (!norm.finite) return discard("the gradient of " + norm.non_finite + " is not finite");
+  result.finite = norm.finite;
+  if (!norm.finite) return discard(result, "the gradient of " + norm.non_finite + " is not finite");
   ++step_;
   tokens_ += result.tokens;
+  guard_.accept(result.loss);
   return result;
 }
 
@@ -111,7 +133,26 @@ void TrainSession::catch_up_rows(const Ids& inputs) {
   optimizers_->catch_up("embed.positions.weight", positions);
 }
 
+bool TrainSession::count_skip() {
+  return guard_.count_skip();
+}
+bool TrainSession::count_rewind() {
+  return guard_.count_rewind(step_ + 1);
+}
+
+void TrainSession::rewind_to(Checkpoint& checkpoint) {
+  const int64_t position = loader_->position();
+  const LossGuard::Counts counts = guard_.counts();
+  const std::pair best{best_loss, best_step};  // best.h5 stays
+  optimizers_->flush();                        // no row is behind when its state is replaced
+  load(checkpoint);
+  loader_->seek(position);
+  guard_.set_counts(counts);
+  std::tie(best_loss, best_step) = best;
+}
+
 std::string TrainSession::find_non_finite() const {
+  optimizers_->flush();
   for (const NamedParameter& p : parameters_) {
     const Tensor& value = p.parameter->value();
     if (std::isfinite(parallel_sum_of_squares(value.data(), value.size()))) continue;
@@ -125,6 +166,7 @@ void TrainSession::save(CheckpointWriter& writer) {
   optimizers_->flush();
   writer.add_text("/config", resolved_toml(config_));
   writer.add_text("/tokenizer/json", corpus_.tokenizer->serialize());
+  writer.add_text("/train/machine", machine_text());
   writer.add("/train/step", step_);
   writer.add("/train/tokens", tokens_);
   writer.add("/train/best_loss", best_loss);
@@ -134,12 +176,16 @@ void TrainSession::save(CheckpointWriter& writer) {
   SaveVisitor optim(writer, "/optim"), loader(writer, "/loader");
   optimizers_->visit_state(optim);
   loader_->visit_state(loader);
+  if (guard_.is_new()) return;  // a run that nothing ever happened to has no such entries
+  SaveVisitor guard(writer, "/train/guard");
+  guard_.visit_state(guard);
 }
 
 void TrainSession::load(Checkpoint& checkpoint) {
   int64_t seed = config_.train.seed;
   checkpoint.skip("/config");
   checkpoint.skip("/tokenizer/json");
+  if (checkpoint.contains("/train/machine")) checkpoint.take_text("/train/machine", saved_machine_);
   checkpoint.take("/train/step", step_);
   checkpoint.take("/train/tokens", tokens_);
   checkpoint.take("/train/best_loss", best_loss);
@@ -149,6 +195,11 @@ void TrainSession::load(Checkpoint& checkpoint) {
   LoadVisitor optim(checkpoint, "/optim"), loader(checkpoint, "/loader");
   optimizers_->visit_state(optim);
   loader_->visit_state(loader);
+  guard_.reset();
+  if (checkpoint.contains("/train/guard/skips")) {
+    LoadVisitor guard(checkpoint, "/train/guard");
+    guard_.visit_state(guard);
+  }
   checkpoint.finish();
   ROWAN_CHECK(seed == config_.train.seed, "[resume] the checkpoint was made with train.seed = ", seed, ", not ",
               config_.train.seed);

@@ -16,17 +16,31 @@
 #include "train/config.h"
 #include "train/corpus.h"
 #include "train/data_loader.h"
+#include "train/loss_guard.h"
 
 namespace rowan {
 
+struct ParameterNorms {
+  std::string name;
+  double weight = 0, gradient = 0;  // 2-norms
+  bool operator==(const ParameterNorms&) const = default;
+};
+
 struct StepResult {
   bool finite = true;
-  std::string what;      // when not finite: "the loss is nan", "the gradient of blocks.0.attn.qkv.weight is not finite"
+  bool spike = false;    // the loss is a spike that is not to be learned from
+  std::string what;      // when nothing was updated: "the loss is nan", "the gradient of blocks.0.attn.qkv.weight is not finite"
+  std::string warning;   // a spike with action "warn"
   double loss = 0;       // token-weighted mean over all micro-batches, before the update
   double grad_norm = 0;  // before clipping
   double lr = 0;         // of [optim], with the schedule's factor
   int64_t tokens = 0;    // inputs read in this step
-  std::map<std::string, int64_t> touched_rows;  // by row-sparse parameter
+  std::map<std::string, int64_t> touched_rows = {};  // by row-sparse parameter
+  int64_t position = 0;                              // of the loader, before the step
+  std::vector<int64_t> samples = {};                 // the examples, in order
+  std::vector<ParameterNorms> norms = {};            // when nothing was updated
+
+  bool updated() const { return finite && !spike; }
 };
 
 class TrainSession {
@@ -37,14 +51,26 @@ class TrainSession {
   TrainSession(const Config& config, std::shared_ptr<const Tokenizer> tokenizer);
 
   // One optimizer step: forward and backward over grad_accum micro-batches, clipping, update. When the loss or the gradient is
-  // not finite nothing is changed but the loader's position, `step` does not advance, and the result says what was wrong.
+  // not finite, or the loss a spike, nothing is changed but the loader's position, `step` does not advance, and the result says
+  // what was wrong.
   StepResult step();
 
   // The first parameter with an element that is not finite; "" when there is none.
   std::string find_non_finite() const;
 
+  // After a step without update. Count it; false when that was the last one allowed: kMostSkips without an update between them,
+  // or kMostRewinds without getting past the step that failed.
+  bool count_skip();
+  bool count_rewind();
+  // The state of an earlier checkpoint of this run, but for the loader: it goes on after the data that it has read.
+  void rewind_to(Checkpoint& checkpoint);
+
   void save(CheckpointWriter& writer);
   void load(Checkpoint& checkpoint);  // strict: one Error lists all that does not fit
+
+  // The machine that wrote the checkpoint that load() read; "" when that does not say. On another one results may differ in their
+  // last bits from those of a run that never moved.
+  const std::string& saved_machine() const { return saved_machine_; }
 
   const Config& config() const { return config_; }
   const Corpus& corpus() const { return corpus_; }
@@ -64,6 +90,8 @@ class TrainSession {
  private:
   Pass training_pass(int64_t micro_batch) const;
   void catch_up_rows(const Ids& inputs);
+  void accumulate(const std::vector<Batch>& batches, StepResult& result);
+  StepResult discard(StepResult result, const std::string& what);
 
   Config config_;  // vocab_size and the like filled in
   Corpus corpus_;
@@ -71,7 +99,9 @@ class TrainSession {
   std::vector<NamedParameter> parameters_;
   std::unique_ptr<OptimizerSet> optimizers_;
   std::unique_ptr<DataLoader> loader_;
+  LossGuard guard_;
   int64_t step_ = 0, tokens_ = 0;
+  std::string saved_machine_;
 };
 
 CheckpointImage make_image(TrainSession& session);

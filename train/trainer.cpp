@@ -8,6 +8,7 @@
 
 #include "core/parallel.h"
 #include "train/builtin_data.h"
+#include "train/capsule.h"
 #include "train/generate.h"
 #include "train/machine_rates.h"
 
@@ -103,7 +104,8 @@ void Trainer::train_step() {
   const auto begin = Clock::now();
   const StepResult result = session_.step();
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  if (!result.finite) stop_for(result);
+  if (!result.updated()) return answer(result);
+  if (!result.warning.empty()) progress_.message(fmt::format("warning: step {}: {}", session_.steps_done(), result.warning));
   step_seconds_ += seconds;
   tokens_here_ += result.tokens;
   ++steps_here_;
@@ -145,10 +147,44 @@ void Trainer::show_step(const StepResult& r) {
   progress_.show(line, now);
 }
 
-void Trainer::stop_for(const StepResult& r) {
+void Trainer::answer(const StepResult& r) {
+  const std::string action = answer_to(config_, r);
   const int64_t failed = session_.steps_done() + 1;
-  log(line({{"event", "end"}, {"step", session_.steps_done()}, {"reason", "not finite"}, {"detail", r.what}}));
-  throw Error(fmt::format("[train] {} at step {}; stopped before the update. {}", r.what, failed,
+  std::string capsule;
+  attempt("a capsule was not written", [&] { capsule = write_capsule(make_capsule(r, failed - 1, action), run_.path()); });
+  if (action == "stop") stop_for(r, "");
+  if (action == "rewind")
+    rewind(r);
+  else if (!session_.count_skip())
+    stop_for(r, fmt::format(" {} batches in a row were left out.", LossGuard::kMostSkips));
+  log(line({{"event", action}, {"step", session_.steps_done()}, {"failed_step", failed}, {"what", r.what}, {"capsule", capsule}}));
+  progress_.message(fmt::format(
+      "warning: step {}: {}; {}; see rowan replay {}", failed, r.what,
+      action == "skip" ? "its batch is left out" : fmt::format("back to step {}, with the data after it", session_.steps_done()),
+      capsule));
+}
+
+void Trainer::rewind(const StepResult& r) {
+  attempt("a checkpoint was not saved", [this] { settle(true); });
+  const int64_t to = rewind_step(config_, session_.steps_done());
+  if (to == 0) stop_for(r, " There is no checkpoint to go back to.");
+  if (!session_.count_rewind()) stop_for(r, fmt::format(" Going back {} times did not help.", LossGuard::kMostRewinds));
+  try {
+    Checkpoint checkpoint = Checkpoint::open(run_.checkpoint_path(to));
+    session_.rewind_to(checkpoint);
+  } catch (const Error& e) {
+    stop_for(r, fmt::format(" Going back to step {} failed: {}.", to, e.what()));
+  }
+  run_.discard_after(to);
+  attempt("metrics.jsonl was not cut back", [&] { metrics_.rewind(to); });
+  saved_step_ = begun_step_ = to;
+}
+
+void Trainer::stop_for(const StepResult& r, const std::string& why) {
+  const int64_t failed = session_.steps_done() + 1;
+  attempt("a checkpoint was not saved", [this] { settle(true); });
+  log(line({{"event", "end"}, {"step", session_.steps_done()}, {"reason", r.spike ? "spike" : "not finite"}, {"detail", r.what}}));
+  throw Error(fmt::format("[train] {} at step {}; stopped before the update.{} {}", r.what, failed, why,
                           saved_step_ < 0 ? "There is no checkpoint yet"
                                           : "The last good checkpoint is " + run_.checkpoint_path(saved_step_)),
               ErrorKind::kNonFinite, "lower the learning rate, lengthen train.schedule.warmup, or set train.clip_norm");
@@ -222,7 +258,7 @@ void Trainer::save(bool best) {
   if (const std::string bad = session_.find_non_finite(); !bad.empty())
     throw Error(fmt::format("[train] {} is not finite after step {}: such a state is not saved", bad, step), ErrorKind::kNonFinite);
   metrics_.sync();  // a line of the log may not be younger than a checkpoint that a power failure leaves
-  saver_.start(make_image(session_), best, config_.checkpoint.keep_last);
+  saver_.start(make_image(session_), best, config_.checkpoint.keep_last, rewind_step(config_, step));
   begun_step_ = step;
   settle(!config_.checkpoint.background);
 }

@@ -4,8 +4,8 @@
 //   step -> log -> evaluate if due -> sample if due -> save if due -> asked to stop?
 //
 // A save that fails leaves the run going: the reason is shown, the next interval tries again, and only a failed last save is an
-// error. With checkpoint.background the reason comes out at a later step. A loss or gradient that is not finite stops the run
-// before the update, with the last checkpoint as it was.
+// error. With checkpoint.background the reason comes out at a later step. A loss or gradient that is not finite, or a spike, leaves
+// a capsule (train/capsule.h); then the run stops before the update, leaves the batch out, or goes back, as the config says.
 #pragma once
 
 #include <chrono>
@@ -51,7 +51,9 @@ class Trainer {
   bool out_of_time() const;
   void log_step(const StepResult& result, double seconds);
   void show_step(const StepResult& result);
-  [[noreturn]] void stop_for(const StepResult& result);
+  void answer(const StepResult& result);  // to a step that went wrong
+  void rewind(const StepResult& result);
+  [[noreturn]] void stop_for(const StepResult& result, const std::string& why);
   void evaluate_now(bool on_grid);
   void sample_now();
   void save(bool best);    // unless this step has been saved; best: make best.h5 of it, too

@@ -15,6 +15,10 @@ std::string real_type() {
   return std::is_same_v<Real, double> ? "double" : "float";
 }
 
+std::string machine_text() {
+  return real_type() + ", OpenBLAS " + openblas_version() + ", oneDNN " + onednn_version();
+}
+
 std::vector<LibraryVersion> library_versions() {
   return {{"OpenBLAS", openblas_version()}, {"oneDNN", onednn_version()}, {"HDF5", hdf5_version()}, {"toml++", toml_version()}};
 }

@@ -12,7 +12,9 @@ struct LibraryVersion {
 };
 
 std::string rowan_version();  // "0.1.0"
-std::string real_type();      // "float", or "double" in the gradcheck build
+// What decides the last bits of a result on this machine: the type of numbers, and the libraries with the kernels they picked.
+std::string machine_text();
+std::string real_type();  // "float", or "double" in the gradcheck build
 std::vector<LibraryVersion> library_versions();
 
 // Each stands in the one part of train/ that may include its library.

@@ -1,0 +1,99 @@
+// What may change between save and resume: each change is allowed and said, or refused by name, and then nothing has changed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/command_run.h"
+
+namespace rowan::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Change {
+  std::string set;
+  int exit_code;
+  std::string message;  // on stdout when allowed, on stderr when refused
+};
+
+TEST(ChangedRun, settings_are_allowed_and_said_or_refused_by_name) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", {"train.steps=2"}).exit_code, 0);
+  const std::string before = run.digest("a");
+  std::filesystem::copy(run.path("text.txt"), run.path("moved.txt"));
+  run.write("longer.txt", small_text() + "the end\n");
+  std::string shuffled = small_text();
+  std::swap(shuffled[0], shuffled[1]);
+  run.write("shuffled.txt", shuffled);
+  ASSERT_EQ(CommandRun::rowan({"prepare", run.path("text.txt"), "--out", run.path("same.tok")}).exit_code, 0);
+  ASSERT_EQ(CommandRun::rowan({"prepare", run.path("text.txt"), "--out", run.path("byte.tok"), "--tokenizer", "byte"}).exit_code,
+            0);
+  const std::vector<Change> table = {
+      {"data.train=" + run.path("moved.txt"), 0, "changed    data.train = "},
+      {"data.train=" + run.path("same.tok"), 0, "changed    data.train = "},
+      {"data.train=" + run.path("longer.txt"), 1, "the checkpoint was made with fingerprint"},
+      {"data.train=" + run.path("shuffled.txt"), 1, "the checkpoint was made with fingerprint"},
+      {"data.train=" + run.path("byte.tok"), 1, "was made with another tokenizer (byte, 256 ids)"},
+      {"data.train=" + run.path("gone.txt"), 1, "gone.txt': No such file"},
+      {"data.tokenizer=byte", 2, "data.tokenizer from \"char\" to \"byte\""},
+      {"data.seq_len=8", 2, "data.seq_len from 12 to 8"},
+      {"data.batch_size=4", 2, "data.batch_size from 3 to 4"},
+      {"data.order=random", 2, "data.order from \"shuffled\" to \"random\""},
+      {"data.val_fraction=0.2", 2, "data.val_fraction from 0.1 to 0.2"},
+      {"model.d_model=32", 2, "model.d_model from 16 to 32"},
+      {"model.n_layer=3", 2, "model.n_layer from 2 to 3"},
+      {"model.n_head=4", 2, "model.n_head from 2 to 4"},
+      {"model.max_seq_len=24", 2, "model.max_seq_len from 12 to 24"},
+      {"model.vocab_size=64", 2, "model.vocab_size from 19 to 64"},
+      {"model.tied=true", 2, "model.tied from false to true"},
+      {"model.positions=rope", 2, "model.positions from \"learned\" to \"rope\""},
+      {"model.dropout=0.5", 2, "model.dropout from 0.0 to 0.5"},
+      {"optim.rule=sgd", 2, "optim.rule from \"adamw\" to \"sgd\""},
+      {"optim.lr=1", 2, "optim.lr from 0.01 to 1.0"},
+      {"optim.group.0.params=embed.*", 2, "optim.group.0.params from (absent) to \"embed.*\""},
+      {"train.seed=8", 2, "train.seed from 7 to 8"},
+      {"train.grad_accum=2", 2, "train.grad_accum from 1 to 2"},
+      {"train.clip_norm=2", 2, "train.clip_norm from 1.0 to 2.0"},
+      {"train.schedule.kind=wsd", 2, "train.schedule.kind from \"constant\" to \"wsd\""},
+      {"train.steps=1", 2, "the run is at step 2"},
+      {"train.threads=2", 0, "changed    train.threads = 2 (was 1)"},
+      {"train.log_every=2", 0, "changed    train.log_every = 2"},
+      {"train.on_nonfinite=skip", 0, "changed    train.on_nonfinite = \"skip\" (was \"stop\"): from here on"},
+      {"train.spike.window=9", 0, "changed    train.spike.window = 9 (was 0): from here on"},
+      {"checkpoint.keep_last=1", 0, "changed    checkpoint.keep_last = 1"},
+      {"checkpoint.background=true", 0, "changed    checkpoint.background = true (was false)"},
+  };
+  for (const Change& change : table) {
+    const CommandResult r = run.resume("a", {change.set});
+    EXPECT_EQ(r.exit_code, change.exit_code) << change.set << r.err;
+    EXPECT_THAT(change.exit_code == 0 ? r.out : r.err, HasSubstr(change.message)) << change.set;
+    EXPECT_EQ(change.exit_code != 0, r.out.empty()) << change.set;
+    EXPECT_EQ(run.digest("a"), before) << change.set;
+  }
+}
+
+TEST(ChangedRun, a_corpus_that_changed_in_its_place_is_refused) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", {"train.steps=2"}).exit_code, 0);
+  std::string text = small_text();
+  text[100] = text[100] == 'e' ? 'a' : 'e';
+  run.write("text.txt", text);
+  const CommandResult r = run.resume("a", {"train.steps=4"});
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_THAT(r.err, HasSubstr("fingerprint"));
+  EXPECT_THAT(r.err, HasSubstr("\nhint: resume with the same data"));
+}
+
+TEST(ChangedRun, another_machine_is_said) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", {"train.steps=2"}).exit_code, 0);
+  EXPECT_THAT(run.resume("a").out, Not(HasSubstr("machine ")));
+  // OpenBLAS takes other kernels, as it would on an older processor.
+  const CommandResult r = CommandRun::rowan({"resume", run.path("a")}, {.environment = {{"OPENBLAS_CORETYPE", "Prescott"}}});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("machine    "));
+  EXPECT_THAT(r.out, HasSubstr("the last bits may differ"));
+}
+
+}  // namespace
+}  // namespace rowan::test
