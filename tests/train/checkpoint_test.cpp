@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 
@@ -97,8 +98,9 @@ TEST(Checkpoint, single_values_are_read_by_name) {
 TEST(Checkpoint, special_values_keep_their_bits) {
   const TempDir dir;
   SmallState s;
-  s.weight = Tensor::from({1, 4}, std::vector<Real>{std::nan("5"), -Real(0), std::numeric_limits<Real>::infinity(),
-                                                    std::numeric_limits<Real>::denorm_min()});
+  s.weight =
+      Tensor::from({1, 4}, std::vector<Real>{static_cast<Real>(std::nan("5")), -Real(0), std::numeric_limits<Real>::infinity(),
+                                             std::numeric_limits<Real>::denorm_min()});
   Checkpoint c = Checkpoint::open(write_image(dir, s.image()));
   Tensor t = Tensor::zeros({1, 4});
   c.take_shaped("/model/blocks.0.attn.qkv.weight", t);
