@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/rng.h"
 #include "tests/support/run_command.h"
 #include "tests/support/temp_dir.h"
 #include "train/run_dir.h"
@@ -159,49 +160,62 @@ TEST_F(Faults, every_call_of_a_run_may_fail_or_be_the_last) {
   std::printf("%d faults over %ld calls (stride %ld):%s\n", points, calls, stride(), names.c_str());
 }
 
+// Starts the command, kills it after a while, and says whether it was still alive then.
+bool run_and_kill(std::vector<std::string> words, std::chrono::microseconds after) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  std::this_thread::sleep_for(after);
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status);
+}
+
 TEST_F(Faults, killed_at_random_moments_nothing_published_is_lost) {
   const char* text = std::getenv("ROWAN_FAULT_KILLS");
-  const int kills = text == nullptr ? 15 : std::atoi(text);
-  // A long run of the same tiny steps, so that most kills meet it at work.
-  const std::vector<std::string> longer = {"--set", "train.steps=400",   "--set", "train.eval_every=0",
-                                           "--set", "train.log_every=50"};
+  const int wanted_kills = text == nullptr ? 15 : std::atoi(text);
+  // Many of the same tiny steps, so that kills meet the program at work.
+  const std::string run = dir_.file("killed");
   std::vector<std::string> command = {ROWAN_BINARY, "train", config_, "--out", dir_.file("whole")};
-  command.insert(command.end(), longer.begin(), longer.end());
+  for (const char* value : {"train.steps=1000", "train.eval_every=0", "train.log_every=50"}) {
+    command.push_back("--set");
+    command.push_back(value);
+  }
   ASSERT_EQ(run_command(command).exit_code, 0);
   const std::string wanted = digest_of_run(dir_.file("whole"));
-  const std::string run = dir_.file("killed");
   command[4] = run;
   int64_t published = 0;
-  unsigned random = 12345;
-  for (int i = 0; i < kills; ++i) {
-    const bool resume = published > 0;
-    if (!resume) fs::remove_all(run);
-    const pid_t child = fork();
-    if (child == 0) {
-      if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen("/dev/null", "w", stderr) == nullptr) _exit(126);
-      std::vector<std::string> words = resume ? std::vector<std::string>{ROWAN_BINARY, "resume", run} : command;
-      std::vector<char*> argv;
-      for (std::string& word : words) argv.push_back(word.data());
-      argv.push_back(nullptr);
-      execv(argv[0], argv.data());
-      _exit(127);
-    }
-    random = random * 1664525u + 1013904223u;
-    std::this_thread::sleep_for(std::chrono::microseconds(random % 400000));
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+  int kills = 0, whole_runs = 0, beyond_first_checkpoint = 0;
+  const RandomKey key{.seed = 5, .purpose = Purpose::kTest};
+  for (uint64_t i = 0; kills < wanted_kills; ++i) {
+    const std::chrono::microseconds moment(random_below(key, i, 300000));
+    const bool alive = run_and_kill(published > 0 ? std::vector<std::string>{ROWAN_BINARY, "resume", run} : command, moment);
     const std::vector<int64_t> steps = fs::exists(run) ? checkpoint_steps(run) : std::vector<int64_t>{};
-    if (steps.empty()) {
-      EXPECT_EQ(published, 0);
-      continue;
-    }
-    EXPECT_GE(steps.back(), published);
-    published = steps.back();
     for (const int64_t step : steps) EXPECT_TRUE(verify_checkpoint(run + "/checkpoints/" + checkpoint_file_name(step)).ok());
+    kills += alive;
+    beyond_first_checkpoint += alive && !steps.empty();
+    EXPECT_GE(steps.empty() ? 0 : steps.back(), published);
+    published = steps.empty() ? 0 : steps.back();
+    if (published == 0) fs::remove_all(run);  // died before its first checkpoint
+    if (published == 1000) {
+      EXPECT_EQ(digest_of_run(run), wanted);
+      ++whole_runs;
+      published = 0;
+      fs::remove_all(run);
+    }
   }
-  const CommandResult last = published == 0 ? run_command(command) : run_command({ROWAN_BINARY, "resume", run});
+  const CommandResult last = run_command(published == 0 ? command : std::vector<std::string>{ROWAN_BINARY, "resume", run});
   EXPECT_EQ(last.exit_code, 0) << last.err;
   EXPECT_EQ(digest_of_run(run), wanted);
+  std::printf("%d kills, %d of them after a checkpoint; %d runs ended between them, one after\n", kills, beyond_first_checkpoint,
+              whole_runs);
 }
 
 }  // namespace

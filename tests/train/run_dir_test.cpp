@@ -265,6 +265,7 @@ TEST(RunDir, nothing_is_lost_when_killed_before_any_call_of_a_save) {
     code = WEXITSTATUS(status);
     expect_nothing_lost(dir.path().string(), "killed before call " + std::to_string(n));  // takes the dead one's lock over
   }
+  RecordProperty("points", points);
   EXPECT_EQ(code, 0);
   EXPECT_GT(points, 50);
 }
