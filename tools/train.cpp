@@ -14,14 +14,24 @@ struct TrainOptions {
   bool resume = false, overwrite = false;
 };
 
+// With --resume, a run that died before its first checkpoint starts again in its place, and nothing of it is removed: another
+// process may have saved one since we looked, and only under the lock can we tell.
+RunDir place_of_run(const std::string& directory, const TrainOptions& o) {
+  if (!o.resume || !file_exists(join_path(directory, "config.toml"))) return RunDir::create(directory, o.overwrite);
+  RunDir run = RunDir::open(directory);
+  if (!checkpoint_steps(directory).empty())
+    throw Error("[train] another process has just saved a checkpoint in '" + directory + "'", ErrorKind::kData,
+                "run the same command again to go on from it");
+  return run;
+}
+
 void run_train(const TrainOptions& o) {
   const Config config = load_config(o.config, o.overrides);
   const std::string directory = o.out.empty() ? "runs/" + config.name : o.out;
   if (o.resume && !checkpoint_steps(directory).empty()) return resume_run(directory, {}, &config, false);
   const Threads threads(thread_count(config.train.threads));
   TrainSession session(config);  // all that can be wrong with config and data comes out before anything is written
-  // With --resume, a run that died before its first checkpoint starts again.
-  RunDir run = RunDir::create(directory, o.overwrite || o.resume);
+  RunDir run = place_of_run(directory, o);
   run_training(session, run);
 }
 

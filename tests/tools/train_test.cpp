@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "core/real.h"
 #include "tests/support/command_run.h"
 
@@ -97,6 +99,21 @@ TEST(Train, a_run_that_is_done_stays_as_it_is_when_resumed) {
   EXPECT_EQ(run.resume("a").exit_code, 0);
   EXPECT_EQ(run.digest("a"), before);
   EXPECT_EQ(run.losses("a").size(), 10u);
+}
+
+TEST(Train, resume_begins_a_run_again_that_died_before_its_first_checkpoint_and_removes_nothing) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("whole").exit_code, 0);
+  ASSERT_EQ(run.train("a", {"train.steps=1"}).exit_code, 0);
+  std::filesystem::remove_all(run.path("a/checkpoints"));
+  std::filesystem::remove(run.path("a/best.h5"));
+  run.write("a/notes.txt", "mine");
+  std::vector<std::string> again = run.train_arguments("a");
+  again.push_back("--resume");
+  const CommandResult r = CommandRun::rowan(again);
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(run.digest("a"), run.digest("whole"));
+  EXPECT_TRUE(std::filesystem::exists(run.path("a/notes.txt")));
 }
 
 TEST(Train, stops_with_code_3_when_the_loss_is_not_finite_and_keeps_the_checkpoint) {
