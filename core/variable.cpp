@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_set>
 
+#include "core/kernels/elementwise.h"
 #include "core/parallel.h"
 #include "core/tape_observer.h"
 
@@ -19,9 +20,8 @@ thread_local TapeObserver* observer = nullptr;
 void add_in_place(Tensor& a, const Tensor& b) {
   Real* out = a.data();
   const Real* in = b.data();
-  parallel_ranges(a.size(), 1 << 15, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) out[i] += in[i];
-  });
+  parallel_ranges(a.size(), kElementwiseGrain,
+                  [&](int64_t begin, int64_t end) { accumulate(in + begin, out + begin, end - begin); });
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/parallel.h"
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "train/machine_rates.h"
 
 namespace rowan {
 namespace {
@@ -92,12 +93,6 @@ void take_sample(Path& path, const GemmBenchOptions& options) {
   path.samples.push_back(seconds_since(start) / repeats);
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 double operations(const GemmBenchRow& row) {
   return 2.0 * static_cast<double>(row.m) * static_cast<double>(row.n) * static_cast<double>(row.k);
 }
@@ -110,7 +105,7 @@ void measure(const GemmBenchOptions& options, const Product& product, GemmBenchR
   row.pass = product.pass;
   row.m = g.m, row.n = g.n, row.k = g.k;
   for (const Path& path : paths) {
-    const double seconds = median(path.samples);
+    const double seconds = median_of(path.samples);
     row.path = path.name;
     row.median_ms = seconds * 1e3;
     row.gflops = operations(row) / seconds / 1e9;

@@ -1,11 +1,12 @@
 #include "train/bench_step.h"
 
 #include <chrono>
-#include <optional>
+#include <memory>
 
 #include "layers/gpt.h"
 #include "optim/groups.h"
 #include "train/machine_rates.h"
+#include "train/session.h"
 #include "train/step_cost.h"
 #include "train/step_sample.h"
 
@@ -21,13 +22,10 @@ double ms_since(Clock::time_point start) {
 // What TrainSession does in a step, with random tokens in place of a corpus.
 class RandomSession {
  public:
-  explicit RandomSession(const Config& config) : config_(config), model_(config.model, static_cast<uint64_t>(config.train.seed)) {
-    std::vector<NamedParameter> parameters;
-    for_each_parameter(model_, [&](const std::string& name, Parameter& p) { parameters.push_back({name, &p}); });
-    std::vector<ParameterGroup> groups;
-    for (const OptimGroupConfig& g : config.groups) groups.push_back({g.params, g.optimizer});
-    optimizers_.emplace(groups, config.optim.optimizer, parameters);
-  }
+  explicit RandomSession(const Config& config)
+      : config_(config),
+        model_(config.model, static_cast<uint64_t>(config.train.seed)),
+        optimizers_(make_optimizers(config, model_)) {}
 
   void step(StepProfile* profile) {
     ++step_;
@@ -58,7 +56,7 @@ class RandomSession {
 
   const Config& config_;
   Gpt model_;
-  std::optional<OptimizerSet> optimizers_;
+  std::unique_ptr<OptimizerSet> optimizers_;
   int64_t step_ = 0;
 };
 

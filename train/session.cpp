@@ -20,12 +20,6 @@ Config with_vocabulary(Config config, const Tokenizer& tokenizer) {
   return config;
 }
 
-std::vector<NamedParameter> named_parameters(Gpt& model) {
-  std::vector<NamedParameter> out;
-  for_each_parameter(model, [&](const std::string& name, Parameter& p) { out.push_back({name, &p}); });
-  return out;
-}
-
 int64_t count_targets(const std::vector<Batch>& batches) {
   int64_t counted = 0;
   for (const Batch& b : batches)
@@ -52,10 +46,7 @@ TrainSession::TrainSession(const Config& config, std::shared_ptr<const Tokenizer
   loader_ =
       std::make_unique<DataLoader>(corpus_.train, config_.data.batch_size, data_order(config_.data.order), unsigned_seed(config_));
   model_ = std::make_unique<Gpt>(config_.model, unsigned_seed(config_));
-  parameters_ = named_parameters(*model_);
-  std::vector<ParameterGroup> groups;
-  for (const OptimGroupConfig& g : config_.groups) groups.push_back({g.params, g.optimizer});
-  optimizers_ = std::make_unique<OptimizerSet>(groups, config_.optim.optimizer, parameters_);
+  optimizers_ = make_optimizers(config_, *model_);
 }
 
 Pass TrainSession::training_pass(int64_t micro_batch) const {
@@ -84,7 +75,7 @@ void TrainSession::accumulate(const std::vector<Batch>& batches, StepResult& res
 
 StepResult TrainSession::discard(StepResult result, const std::string& what) {
   optimizers_->flush();  // the norms are those of a state that a checkpoint would hold
-  for (NamedParameter& p : parameters_) {
+  for (const NamedParameter& p : optimizers_->parameters()) {
     const Tensor& value = p.parameter->value();
     result.norms.push_back(
         {p.name, std::sqrt(parallel_sum_of_squares(value.data(), value.size())), global_grad_norm(std::span(&p, 1)).norm});
@@ -107,7 +98,7 @@ StepResult TrainSession::step() {
     if (result.spike) return discard(result, spike);
     result.warning = spike;
   }
-  for (NamedParameter& p : parameters_) {
+  for (const NamedParameter& p : optimizers_->parameters()) {
     if (p.parameter->kind() != GradKind::kRowSparse) continue;
     p.parameter->row_grad().coalesce();
     result.touched_rows[p.name] = static_cast<int64_t>(p.parameter->row_grad().ids().size());
@@ -153,7 +144,7 @@ void TrainSession::rewind_to(Checkpoint& checkpoint) {
 
 std::string TrainSession::find_non_finite() const {
   optimizers_->flush();
-  for (const NamedParameter& p : parameters_) {
+  for (const NamedParameter& p : optimizers_->parameters()) {
     const Tensor& value = p.parameter->value();
     if (std::isfinite(parallel_sum_of_squares(value.data(), value.size()))) continue;
     const bool finite = std::all_of(value.data(), value.data() + value.size(), [](Real x) { return std::isfinite(x); });
@@ -203,6 +194,18 @@ void TrainSession::load(Checkpoint& checkpoint) {
   checkpoint.finish();
   ROWAN_CHECK(seed == config_.train.seed, "[resume] the checkpoint was made with train.seed = ", seed, ", not ",
               config_.train.seed);
+}
+
+std::vector<NamedParameter> named_parameters(Gpt& model) {
+  std::vector<NamedParameter> out;
+  for_each_parameter(model, [&](const std::string& name, Parameter& p) { out.push_back({name, &p}); });
+  return out;
+}
+
+std::unique_ptr<OptimizerSet> make_optimizers(const Config& config, Gpt& model) {
+  std::vector<ParameterGroup> groups;
+  for (const OptimGroupConfig& g : config.groups) groups.push_back({g.params, g.optimizer});
+  return std::make_unique<OptimizerSet>(groups, config.optim.optimizer, named_parameters(model));
 }
 
 CheckpointImage make_image(TrainSession& session) {

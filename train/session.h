@@ -96,13 +96,16 @@ class TrainSession {
   Config config_;  // vocab_size and the like filled in
   Corpus corpus_;
   std::unique_ptr<Gpt> model_;
-  std::vector<NamedParameter> parameters_;
   std::unique_ptr<OptimizerSet> optimizers_;
   std::unique_ptr<DataLoader> loader_;
   LossGuard guard_;
   int64_t step_ = 0, tokens_ = 0;
   std::string saved_machine_;
 };
+
+// A model's parameters under their names, as optim takes them, and the rules that a config gives them. The model must outlive both.
+std::vector<NamedParameter> named_parameters(Gpt& model);
+std::unique_ptr<OptimizerSet> make_optimizers(const Config& config, Gpt& model);
 
 CheckpointImage make_image(TrainSession& session);
 

@@ -36,6 +36,8 @@ struct StepProduct {
 std::vector<StepProduct> step_products(const StepShape& shape);
 
 int64_t parameter_count(const GptConfig& model);
+// 6 P + 12 L D T: forward and backward of every weight and of attention, as the field counts them (Chinchilla's appendix F and
+// PaLM's appendix B).
 double counted_flops_per_token(const GptConfig& model, int64_t seq_len);
 
 }  // namespace rowan

@@ -11,6 +11,7 @@
 #include "train/capsule.h"
 #include "train/generate.h"
 #include "train/machine_rates.h"
+#include "train/step_cost.h"
 
 namespace rowan {
 namespace {
@@ -48,12 +49,6 @@ int64_t count_sorted(TrainSession& session) {
 
 }  // namespace
 
-double flops_per_token(Gpt& model, int64_t seq_len) {
-  const GptConfig& c = model.config();
-  return 6.0 * static_cast<double>(parameter_count(model)) +
-         12.0 * static_cast<double>(c.n_layer) * static_cast<double>(c.d_model) * static_cast<double>(seq_len);
-}
-
 Trainer::Trainer(TrainSession& session, RunDir& run, const TrainerOptions& options)
     : session_(session),
       config_(session.config()),
@@ -88,7 +83,7 @@ bool Trainer::out_of_time() const {
 void Trainer::start() {
   metrics_.rewind(session_.steps_done());
   saved_step_ = begun_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
-  flops_per_token_ = flops_per_token(session_.model(), config_.data.seq_len);
+  flops_per_token_ = counted_flops_per_token(config_.model, config_.data.seq_len);
   if (progress_.live()) gemm_flops_ = quick_gemm_rate({config_.model, config_.data.batch_size, config_.data.seq_len});
   log(line({{"event", "start"},
             {"step", session_.steps_done()},

@@ -84,8 +84,4 @@ class Trainer {
   double flops_per_token_ = 0, gemm_flops_ = 0;
 };
 
-// 6 P + 12 L D T: forward and backward of every weight and of attention, as the field counts them (Chinchilla's appendix F and
-// PaLM's appendix B).
-double flops_per_token(Gpt& model, int64_t seq_len);
-
 }  // namespace rowan

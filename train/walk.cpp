@@ -55,6 +55,9 @@ class Walk {
         input_(input),
         ids_(tokenizer_.encode(input, {.name = "the text", .is_prompt = true})) {
     ROWAN_CHECK(!ids_.empty(), "[walk] the text is empty; give at least one character");
+    const int64_t longest = model_.config().max_seq_len;
+    ROWAN_CHECK(count() <= longest, "[walk] the text is ", count(),
+                " tokens long; the model takes at most max_seq_len = ", longest);
   }
 
   std::string text() {
@@ -133,11 +136,7 @@ class Walk {
 }  // namespace
 
 std::string walk_text(const LoadedModel& loaded, const std::string& input) {
-  const int64_t longest = loaded.model->config().max_seq_len;
-  Walk walk(loaded, input);
-  const auto length = static_cast<int64_t>(loaded.tokenizer->encode(input).size());
-  ROWAN_CHECK(length <= longest, "[walk] the text is ", length, " tokens long; the model takes at most max_seq_len = ", longest);
-  return walk.text();
+  return Walk(loaded, input).text();
 }
 
 }  // namespace rowan

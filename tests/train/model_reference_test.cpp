@@ -10,6 +10,7 @@
 #include "tests/support/compare.h"
 #include "tests/support/optim.h"
 #include "tests/support/reference.h"
+#include "train/session.h"
 
 namespace rowan {
 namespace {
@@ -36,12 +37,6 @@ GptConfig model_config(const test::Reference& r) {
   return c;
 }
 
-std::vector<NamedParameter> parameters_of(Gpt& model) {
-  std::vector<NamedParameter> out;
-  for_each_parameter(model, [&](const std::string& name, Parameter& p) { out.push_back({name, &p}); });
-  return out;
-}
-
 Tensor dense_gradient(Parameter& p) {
   if (p.kind() == GradKind::kDense) return p.grad().clone();
   Tensor dense = Tensor::zeros(p.shape());
@@ -53,7 +48,7 @@ Tensor dense_gradient(Parameter& p) {
 class ModelReference : public ::testing::TestWithParam<std::string> {
  protected:
   ModelReference() : reference_(GetParam()), model_(model_config(reference_), 0) {
-    for (const NamedParameter& p : parameters_of(model_)) p.parameter->value() = reference_.tensor("init/" + p.name);
+    for (const NamedParameter& p : named_parameters(model_)) p.parameter->value() = reference_.tensor("init/" + p.name);
   }
 
   Ids batch(const std::string& name, int64_t step) {
@@ -81,7 +76,7 @@ class ModelReference : public ::testing::TestWithParam<std::string> {
 
 TEST_P(ModelReference, has_the_parameters_of_the_file_and_no_others) {
   std::vector<std::string> names;
-  for (const NamedParameter& p : parameters_of(model_)) names.push_back(p.name);
+  for (const NamedParameter& p : named_parameters(model_)) names.push_back(p.name);
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, reference_.names("init"));
 }
@@ -93,12 +88,12 @@ TEST_P(ModelReference, logits_agree) {
 TEST_P(ModelReference, gradients_of_the_first_step_agree) {
   HeadStats stats;
   backward(loss_of(0, &stats));
-  for (const NamedParameter& p : parameters_of(model_))
+  for (const NamedParameter& p : named_parameters(model_))
     test::expect_close(dense_gradient(*p.parameter), reference_.doubles("grad/" + p.name), kTolerance, "grad/" + p.name);
 }
 
 TEST_P(ModelReference, losses_norms_and_final_parameters_agree_over_all_steps) {
-  OptimizerSet optimizers({}, adamw(), parameters_of(model_));
+  OptimizerSet optimizers({}, adamw(), named_parameters(model_));
   std::vector<double> losses, norms;
   for (int64_t step = 0; step < reference_.integer("steps"); ++step) {
     HeadStats stats;
@@ -109,7 +104,7 @@ TEST_P(ModelReference, losses_norms_and_final_parameters_agree_over_all_steps) {
   }
   test::expect_close(losses, reference_.doubles("loss"), kTolerance, "loss");
   test::expect_close(norms, reference_.doubles("grad_norm"), kTolerance, "grad_norm");
-  for (const NamedParameter& p : parameters_of(model_))
+  for (const NamedParameter& p : named_parameters(model_))
     test::expect_close(p.parameter->value(), reference_.doubles("final/" + p.name), kTolerance, "final/" + p.name);
 }
 
