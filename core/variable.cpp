@@ -28,7 +28,7 @@ void add_in_place(Tensor& a, const Tensor& b) {
 
 struct Variable::Node {
   const char* op = "constant";
-  Tensor value;
+  Shape shape;  // of the value
   bool needs_grad = false;
   bool is_leaf = true;
   bool spent = false;  // backward() ran through it
@@ -57,8 +57,8 @@ struct Variable::Node {
   }
 };
 
-Variable::Variable(const Tensor& value) : node_(std::make_shared<Node>()) {
-  node_->value = value;
+Variable::Variable(const Tensor& value) : node_(std::make_shared<Node>()), value_(value) {
+  node_->shape = value.shape();
 }
 
 Variable Variable::leaf(const Tensor& value, GradKind kind) {
@@ -75,11 +75,15 @@ Variable Variable::leaf(const Tensor& value, GradKind kind) {
 
 const Tensor& Variable::value() const {
   ROWAN_ASSERT(node_ != nullptr);
-  return node_->value;
+  return value_;
 }
 Tensor& Variable::value() {
   ROWAN_ASSERT(node_ != nullptr);
-  return node_->value;
+  return value_;
+}
+const Shape& Variable::shape() const {
+  ROWAN_ASSERT(node_ != nullptr);
+  return node_->shape;
 }
 bool Variable::needs_grad() const {
   return node_ != nullptr && node_->needs_grad;
@@ -113,7 +117,7 @@ InputGrads::Target InputGrads::target(size_t i) {
   ROWAN_ASSERT(node.needs_grad && node.kind == GradKind::kDense);
   const bool fresh = node.grad.empty();
   if (fresh)
-    node.grad = Tensor(node.value.shape());
+    node.grad = Tensor(node.shape);
   else if (node.grad.shared())
     node.grad = node.grad.clone();  // add() kept somebody else's handle
   return {node.grad, fresh};
@@ -127,11 +131,10 @@ Tensor& InputGrads::dense(size_t i) {
 
 void InputGrads::add(size_t i, const Tensor& t) {
   Variable::Node& node = *inputs_[i].node_;
-  ROWAN_CHECK(t.size() == node.value.size(), "[variable] gradient of shape ", t.shape(), " for a value of shape ",
-              node.value.shape());
+  ROWAN_CHECK(t.size() == node.shape.size(), "[variable] gradient of shape ", t.shape(), " for a value of shape ", node.shape);
   // A leaf's gradient is scaled and read by the optimizer in place: it must not share a buffer that another input was given.
   if (node.grad.empty())
-    node.grad = (node.is_leaf && t.shared() ? t.clone() : t).reshape(node.value.shape());
+    node.grad = (node.is_leaf && t.shared() ? t.clone() : t).reshape(node.shape);
   else
     add_in_place(dense(i), t);
 }
@@ -150,6 +153,7 @@ Variable record(const char* op, const Tensor& value, const std::vector<Variable>
   v.node_->needs_grad = true;
   v.node_->is_leaf = false;
   v.node_->inputs = inputs;
+  for (Variable& input : v.node_->inputs) input.value_ = Tensor();
   v.node_->backward = std::move(backward);
   return v;
 }
@@ -177,7 +181,7 @@ void backward(const Variable& y, const Tensor& dy) {
     node->grad = Tensor();
     InputGrads in(node->inputs);
     if (!dnode.empty()) node->backward(dnode, in);
-    if (observer != nullptr) observer->op_done({node->op, true, node->value.shape(), node->inputs});
+    if (observer != nullptr) observer->op_done({node->op, true, node->shape, node->inputs});
     node->spent = true;
     for (const Variable& input : node->inputs)
       if (input.needs_grad() && seen.insert(input.node_.get()).second) ready.push(input.node_);

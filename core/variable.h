@@ -1,8 +1,8 @@
 // Variable: a tensor with a place on the tape. record() puts an op's result there; backward() runs the ops in reverse.
 //
 // The tape is the set of nodes that a loss can reach, run in falling creation order; there is no recursion anywhere, neither in
-// backward() nor when a graph is dropped. Buffers are freed as backward() goes. What an op's backward needs is exactly what
-// its closure captures.
+// backward() nor when a graph is dropped. A value belongs to the Variables that name it, not to the tape: what an op's backward
+// needs is exactly what its closure captures, all else goes as soon as nobody names it, and what was captured as backward() goes.
 //
 //   Variable square(const Variable& x) {                       // y = x^2, any shape; dx += 2 x dy
 //     Tensor y = ...;
@@ -40,8 +40,8 @@ class Variable {
 
   bool empty() const { return node_ == nullptr; }
   const Tensor& value() const;
-  Tensor& value();
-  const Shape& shape() const { return value().shape(); }
+  Tensor& value();  // of this Variable: a copy made before keeps the tensor it had
+  const Shape& shape() const;
   bool needs_grad() const;
   GradKind grad_kind() const;
   const char* op() const;  // the op that made it; "leaf" or "constant" without one
@@ -55,6 +55,7 @@ class Variable {
   friend void backward(const Variable&, const Tensor&);
   friend class InputGrads;
   std::shared_ptr<Node> node_;
+  Tensor value_;  // empty in the tape's own copies
 };
 
 // The gradients of an op's inputs, seen from its backward. Every write is +=.

@@ -59,8 +59,7 @@ void Block::visit(ParamVisitor& v) {
 Variable Block::forward(const Variable& x, const Pass& pass, int64_t index) const {
   const double p = rate(pass);
   const auto key = [&](BlockSite site) { return site_key(pass, static_cast<uint32_t>(3 * index) + site); };
-  const Variable a = attn.forward(norm1.forward(x), p, key(kAttentionWeights));
-  const Variable h = add(x, dropout(a, p, key(kAttentionBranch)));
+  const Variable h = add(x, dropout(attn.forward(norm1.forward(x), p, key(kAttentionWeights)), p, key(kAttentionBranch)));
   return add(h, dropout(mlp.forward(norm2.forward(h)), p, key(kMlpBranch)));
 }
 

@@ -109,17 +109,17 @@ class StepWalk {
 
   void embed_forward() {
     pool_.take(nd_);
-    if (c_.positions == "learned") pool_.take(length_ * c_.d_model), pool_.take(nd_);
-    if (dropout_) pool_.take(nd_);
+    if (c_.positions == "learned") {
+      pool_.take(length_ * c_.d_model), pool_.take(nd_);
+      pool_.give(length_ * c_.d_model), pool_.give(nd_);
+    }
+    if (dropout_) pool_.pass(nd_);
   }
   void embed_backward() {  // dx is in use
-    if (dropout_) pool_.take(nd_), pool_.give(nd_), pool_.give(nd_);
-    if (c_.positions == "learned") {
-      pool_.take(length_ * c_.d_model);  // the gradient of the rows, kept by the table
-      pool_.give(nd_), pool_.give(length_ * c_.d_model);
-    }
-    pool_.give(nd_);
-    if (!c_.tied) return;  // the table keeps dx
+    pool_.give(nd_);       // what the first block read
+    if (dropout_) pool_.pass(nd_);
+    if (c_.positions == "learned") pool_.take(length_ * c_.d_model);  // the gradient of the rows, kept by the table
+    if (!c_.tied) return;                                             // the table keeps dx
     const int64_t sums = std::min(n_, c_.vocab_size) * c_.d_model;
     pool_.pass(sums);
     pool_.give(nd_);
@@ -135,7 +135,7 @@ class StepWalk {
     const int64_t grain = detail::norm_rows_a_piece(n_), sums = (n_ + grain - 1) / grain * c_.d_model;
     if (fresh) pool_.take(nd_);
     pool_.pass(sums);
-    pool_.give(nd_), pool_.give(nd_);  // y and dy
+    pool_.give(nd_);  // dy
     pool_.give(n_);
     if (c_.norm != "rmsnorm") pool_.give(n_);
   }
@@ -144,15 +144,18 @@ class StepWalk {
     norm_forward();
     pool_.take(nq_);
     attention_forward();
-    pool_.take(nd_);
-    if (dropout_) pool_.take(nd_);
-    pool_.take(nd_);  // the sum
+    add_branch();
     norm_forward();
     pool_.take(nf_), pool_.take(nf_);
     if (swiglu_) pool_.take(nf_);
+    add_branch();
+  }
+  void add_branch() {  // its projection, dropout, the sum: which alone stays
     pool_.take(nd_);
     if (dropout_) pool_.take(nd_);
     pool_.take(nd_);
+    if (dropout_) pool_.give(nd_);
+    pool_.give(nd_);
   }
 
   // Values go as soon as nothing reads them any more; the result stays.
@@ -160,14 +163,14 @@ class StepWalk {
     pool_.take(nd_), pool_.take(nq_), pool_.take(nh_), pool_.take(batch_ * c_.n_head * length_);
     pool_.give(nq_), pool_.take(nd_);
     pool_.give(nh_), pool_.give(batch_ * c_.n_head * length_), pool_.give(nd_);
-    pool_.take(nd_);  // the sum
+    pool_.pass(nd_);  // the sum, after which the branch goes
     pool_.take(nd_);  // its norm
     for (int i = 0; i < (swiglu_ ? 3 : 1); ++i) pool_.take(nf_);
     pool_.take(nd_);
     for (int i = 0; i < (swiglu_ ? 3 : 1); ++i) pool_.give(nf_);
     pool_.give(nd_);
     pool_.take(nd_);
-    for (int i = 0; i < 3; ++i) pool_.give(nd_);  // the two branches and the sum
+    for (int i = 0; i < 2; ++i) pool_.give(nd_);  // the branch and the sum
   }
 
   // dx of the block's result is in use, and becomes that of its input.
@@ -187,6 +190,7 @@ class StepWalk {
     gradients_of(block + "mlp.up");
     if (swiglu_) gradients_of(block + "mlp.gate");
     for (int i = 0; i < (swiglu_ ? 4 : 3); ++i) pool_.give(nf_);
+    pool_.give(nd_);  // the norm's result
     norm_backward(false);
     gradients_of(block + "norm2");
     pool_.give(nd_);  // the sum
@@ -198,6 +202,7 @@ class StepWalk {
     pool_.take(nd_);
     gradients_of(block + "attn.qkv");
     pool_.give(nq_), pool_.give(nq_);  // qkv and its gradient
+    pool_.give(nd_);                   // the norm's result
     norm_backward(false);
     gradients_of(block + "norm1");
     if (recompute_) pool_.give(nd_);  // the result that the forward pass kept
@@ -205,10 +210,9 @@ class StepWalk {
 
   // A branch ends in a projection, with dropout behind it or not; its gradient is that of the sum, or a copy with dropout.
   void branch_from_dropout() {
-    if (dropout_) pool_.take(nd_), pool_.give(nd_);
+    if (dropout_) pool_.take(nd_);
   }
   void leave_branch() {
-    pool_.give(nd_);
     if (dropout_) pool_.give(nd_);
   }
   void attention_forward() {
@@ -244,6 +248,7 @@ class StepWalk {
     const int64_t vocab = c_.vocab_size, chunk = detail::head_chunk(n_, vocab), weight = vocab * c_.d_model;
     pool_.take(nd_), pool_.take(weight);
     pool_.pass(chunk * vocab);
+    pool_.give(nd_);  // the last norm's result
     if (!first_) pool_.give(weight);
   }
 

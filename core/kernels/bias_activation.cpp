@@ -1,34 +1,22 @@
 #include "core/kernels/bias_activation.h"
 
-#include <algorithm>
-
 #include "core/kernels/elementwise.h"
 
 namespace rowan {
+namespace {
 
-void activation_forward(Activation act, const Real* x, Real* y, int64_t n) {
+void activate(Activation act, bool keep_slope, Real* u, Real* y, int64_t n) {
   switch (act) {
     case Activation::kNone:
-      if (x != y) std::copy_n(x, n, y);
       return;
     case Activation::kGelu:
-      return gelu_forward(x, y, n);
+      return keep_slope ? gelu_with_slope(u, y, u, n) : gelu_forward(u, y, n);
     case Activation::kGeluTanh:
-      return gelu_tanh_forward(x, y, n);
+      return keep_slope ? gelu_tanh_with_slope(u, y, u, n) : gelu_tanh_forward(u, y, n);
   }
 }
 
-void activation_backward(Activation act, const Real* x, const Real* dy, Real* dx, int64_t n) {
-  switch (act) {
-    case Activation::kNone:
-      if (dx != dy) std::copy_n(dy, n, dx);
-      return;
-    case Activation::kGelu:
-      return gelu_backward(x, dy, dx, n);
-    case Activation::kGeluTanh:
-      return gelu_tanh_backward(x, dy, dx, n);
-  }
-}
+}  // namespace
 
 GemmEpilogue BiasActivation::epilogue() const {
   if (idle()) return {};
@@ -37,7 +25,7 @@ GemmEpilogue BiasActivation::epilogue() const {
     for (int64_t i = 0; i < tile.rows; ++i) {
       Real* u = tile.data + i * tile.ld;
       if (self.bias) accumulate(self.bias + tile.col, u, tile.cols);
-      if (self.act != Activation::kNone) activation_forward(self.act, u, self.y + (tile.row + i) * tile.ld + tile.col, tile.cols);
+      activate(self.act, self.keep_slope, u, self.y + (tile.row + i) * tile.ld + tile.col, tile.cols);
     }
   };
   return {run, this};

@@ -9,16 +9,14 @@ namespace rowan {
 
 enum class Activation { kNone, kGelu, kGeluTanh };
 
-// y = act(x) and dx = act'(x) dy over n elements, single-threaded. y or dx may be the very array of an input.
-void activation_forward(Activation act, const Real* x, Real* y, int64_t n);
-void activation_backward(Activation act, const Real* x, const Real* dy, Real* dx, int64_t n);
-
 // u += bias in the tile, then y = act(u) in the same place of y, whose rows are as far apart as those of u. bias has one element
-// a column of the whole product and may be null; y may be u, and is not written for Activation::kNone.
+// a column of the whole product and may be null; y is not written for Activation::kNone. With keep_slope, u becomes act'(u): all
+// that the backward pass needs of it, and nearly free where y is computed. Without it u stays as it is, and y may be u.
 struct BiasActivation {
   const Real* bias;
   Activation act;
   Real* y;
+  bool keep_slope;
 
   bool idle() const { return bias == nullptr && act == Activation::kNone; }
   GemmEpilogue epilogue() const;  // refers to this object: it must outlive the product

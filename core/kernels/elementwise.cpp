@@ -25,6 +25,16 @@ ROWAN_VECTORIZED void gelu_backward(const Real* x, const Real* dy, Real* dx, int
   }
 }
 
+ROWAN_VECTORIZED void gelu_with_slope(const Real* x, Real* y, Real* slope, int64_t n) {
+  ROWAN_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) {
+    const Real at = x[i];
+    const Normal<Real> normal = fast_normal(at);
+    y[i] = at * normal.below;
+    slope[i] = normal.below + at * normal.density;
+  }
+}
+
 ROWAN_VECTORIZED void gelu_tanh_forward(const Real* x, Real* y, int64_t n) {
   ROWAN_INDEPENDENT
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * fast_sigmoid(x[i] * (kLinear + kCubic * (x[i] * x[i])));
@@ -36,6 +46,16 @@ ROWAN_VECTORIZED void gelu_tanh_backward(const Real* x, const Real* dy, Real* dx
     const Real square = x[i] * x[i];
     const Sigmoid<Real> s = fast_sigmoid_with_slope(x[i] * (kLinear + kCubic * square));
     dx[i] = dy[i] * (s.value + x[i] * s.slope * (kLinear + 3 * kCubic * square));
+  }
+}
+
+ROWAN_VECTORIZED void gelu_tanh_with_slope(const Real* x, Real* y, Real* slope, int64_t n) {
+  ROWAN_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) {
+    const Real at = x[i], square = at * at;
+    const Sigmoid<Real> s = fast_sigmoid_with_slope(at * (kLinear + kCubic * square));
+    y[i] = at * s.value;
+    slope[i] = s.value + at * s.slope * (kLinear + 3 * kCubic * square);
   }
 }
 

@@ -16,10 +16,12 @@ inline constexpr int64_t kElementwiseGrain = 1 << 14;
 // gelu(x) = x P(X < x), X ~ N(0,1): the exact form, by the error function (Hendrycks and Gimpel, 2016).
 void gelu_forward(const Real* x, Real* y, int64_t n);                    // y = gelu(x)
 void gelu_backward(const Real* x, const Real* dy, Real* dx, int64_t n);  // dx = gelu'(x) dy
+void gelu_with_slope(const Real* x, Real* y, Real* slope, int64_t n);    // y = gelu(x), slope = gelu'(x)
 
 // gelu_tanh(x) = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))): the approximation that GPT-2 was trained with.
 void gelu_tanh_forward(const Real* x, Real* y, int64_t n);
 void gelu_tanh_backward(const Real* x, const Real* dy, Real* dx, int64_t n);
+void gelu_tanh_with_slope(const Real* x, Real* y, Real* slope, int64_t n);
 
 // silu(x) = x sigmoid(x), also called swish.
 void silu_forward(const Real* x, Real* y, int64_t n);

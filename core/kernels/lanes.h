@@ -32,11 +32,17 @@ template <class T, class TermA, class TermB>
 ROWAN_INLINE TwoSums<T> lane_sums(int64_t n, TermA a, TermB b) {
   T lane_a[kLanes] = {}, lane_b[kLanes] = {};
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int64_t l = 0; l < kLanes; ++l) {
-      lane_a[l] += a(i + l);
-      lane_b[l] += b(i + l);
-    }
+  for (; i + kLanes <= n; i += kLanes) {
+    T term_a[kLanes], term_b[kLanes];
+    ROWAN_ONE_VECTOR
+    for (int64_t l = 0; l < kLanes; ++l) term_a[l] = a(i + l);
+    ROWAN_ONE_VECTOR
+    for (int64_t l = 0; l < kLanes; ++l) term_b[l] = b(i + l);
+    ROWAN_ONE_VECTOR
+    for (int64_t l = 0; l < kLanes; ++l) lane_a[l] += term_a[l];
+    ROWAN_ONE_VECTOR
+    for (int64_t l = 0; l < kLanes; ++l) lane_b[l] += term_b[l];
+  }
   for (int64_t l = 0; i + l < n; ++l) {
     lane_a[l] += a(i + l);
     lane_b[l] += b(i + l);

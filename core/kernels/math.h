@@ -52,10 +52,10 @@ ROWAN_INLINE T fast_sigmoid(T x) {
 }
 template <class T>
 ROWAN_INLINE Sigmoid<T> fast_sigmoid_with_slope(T x) {
-  x = x < T(-80) ? T(-80) : x;  // keeps e finite, and with it the product e * value
   const T e = fast_exp(-x);
   const T value = T(1) / (T(1) + e);
-  return {value, e * value * value};
+  const T finite = e < T(1e37) ? e : T(1e37);  // infinity times 0 would be NaN where the slope has long been 0
+  return {value, finite * value * value};
 }
 
 // The normal distribution: P(X < x) and its density, X ~ N(0,1). gelu(x) = x P(X < x).

@@ -23,5 +23,13 @@
 #define ROWAN_INDEPENDENT
 #endif
 
+// Before a loop over the lanes of a reduction: the loop stays one and becomes one vector operation. GCC otherwise unrolls it first
+// and then finds a way to vectorize the loop around it, which transposes blocks of lanes in registers.
+#if defined(__GNUC__) && !defined(__clang__)
+#define ROWAN_ONE_VECTOR _Pragma("GCC unroll 1")
+#else
+#define ROWAN_ONE_VECTOR
+#endif
+
 // For the small functions that such loops call.
 #define ROWAN_INLINE [[gnu::always_inline]] inline

@@ -3,7 +3,7 @@
 //   x (...,in), W (out,in), b (out) or empty, y (...,out); the leading dimensions of x are taken as one, N.
 //   u = x W^T + b      du = act'(u) dy      dx += du W      dW += du^T x      db_j += sum_i du_ij
 //
-// Bias and activation are applied to each tile of the product while it is in cache. With an activation, u is kept for the
+// Bias and activation are applied to each tile of the product while it is in cache. With an activation, act'(u) is kept for the
 // backward pass, which turns it into du in place. Not here: a row-sparse weight (every row gets a gradient).
 #pragma once
 
@@ -46,18 +46,19 @@ inline Variable linear(const Variable& x, const Variable& weight, const Variable
   const Tensor xv = x.value(), wv = weight.value();
 
   Tensor y(shape);
-  Tensor u = taped && act != Activation::kNone ? Tensor(shape) : y;
-  const BiasActivation finish{bias.empty() ? nullptr : bias.value().data(), act, y.data()};
+  const bool keep_slope = taped && act != Activation::kNone;
+  Tensor u = keep_slope ? Tensor(shape) : y;
+  const BiasActivation finish{bias.empty() ? nullptr : bias.value().data(), act, y.data(), keep_slope};
   gemm(Op::kNone, Op::kTranspose, n, out, width, 1, xv.data(), width, wv.data(), width, 0, u.data(), out, finish.epilogue());
   if (!taped) return Variable(y);
 
-  if (act == Activation::kNone) u = Tensor();
+  const Tensor slope = keep_slope ? u : Tensor();
   return record("linear", y, {x, weight, bias}, [=](const Tensor& dy, InputGrads& in) {
     Tensor du = dy;
-    if (act != Activation::kNone) {
-      du = u;
+    if (keep_slope) {
+      du = slope;
       parallel_ranges(n * out, kElementwiseGrain, [&](int64_t begin, int64_t end) {
-        activation_backward(act, u.data() + begin, dy.data() + begin, du.data() + begin, end - begin);
+        multiply(slope.data() + begin, dy.data() + begin, du.data() + begin, end - begin);
       });
     }
     if (in.wants(0)) {

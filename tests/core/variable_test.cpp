@@ -95,6 +95,17 @@ TEST(Variable, a_second_backward_through_the_same_graph_is_an_error) {
   EXPECT_THROW(backward(multiply(square, x)), Error) << "a part that was used";
 }
 
+TEST(Variable, the_tape_keeps_no_value_that_no_backward_needs) {
+  const Variable x = Variable::leaf(Tensor::full({3, 1000}, 2)), zero(Tensor::full({3, 1000}, 0));
+  const int64_t before = pool_stats().bytes_in_use;
+  Variable y = add(x, zero);
+  const int64_t one_value = pool_stats().bytes_in_use - before;
+  for (int i = 0; i < 10; ++i) y = add(y, zero);
+  EXPECT_EQ(pool_stats().bytes_in_use - before, one_value);
+  backward(y, Tensor::full({3, 1000}, 3));
+  EXPECT_TRUE(test::same_bits(Variable(x).grad(), Tensor::full({3, 1000}, 3)));
+}
+
 TEST(Variable, backward_frees_what_the_ops_kept) {
   Variable x = Variable::leaf(Tensor::full({1 << 16}, 1));
   const Tensor weights = Tensor::full({1 << 16}, 1);

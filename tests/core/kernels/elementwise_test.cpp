@@ -53,6 +53,27 @@ TEST(Elementwise, slopes_are_right_over_the_whole_range) {
     }
 }
 
+// The same slope as backward's, to the bit, and also where it replaces x. Far in the tails too, where exponentials end.
+TEST(Elementwise, values_with_slopes_are_those_of_forward_and_backward) {
+  using WithSlope = void (*)(const Real*, Real*, Real*, int64_t);
+  const std::vector<std::pair<WithSlope, size_t>> both = {{gelu_with_slope, 0}, {gelu_tanh_with_slope, 1}};
+  Tensor x({2003});
+  for (int64_t i = 0; i < x.size(); ++i) x.data()[i] = static_cast<Real>(i - 1001) * Real(0.0203);
+  const Tensor ones = Tensor::full(x.shape(), 1);
+  for (const auto& [with_slope, k] : both) {
+    Tensor y(x.shape()), slope(x.shape()), expected_y(x.shape()), expected_slope(x.shape());
+    kActivations[k].first(x.data(), expected_y.data(), x.size());
+    kActivations[k].second(x.data(), ones.data(), expected_slope.data(), x.size());
+    with_slope(x.data(), y.data(), slope.data(), x.size());
+    EXPECT_TRUE(same_bits(y, expected_y));
+    EXPECT_TRUE(same_bits(slope, expected_slope));
+    Tensor replaced = x.clone();
+    with_slope(replaced.data(), y.data(), replaced.data(), x.size());
+    EXPECT_TRUE(same_bits(y, expected_y));
+    EXPECT_TRUE(same_bits(replaced, expected_slope));
+  }
+}
+
 TEST(Elementwise, arithmetic_equals_plain_loops_for_every_length) {
   const Tensor a = random_tensor({67}, 1), b = random_tensor({67}, 2), c = random_tensor({67}, 3);
   for (int64_t n = 0; n <= 67; ++n) {
