@@ -1,21 +1,17 @@
 // rowan bench step: training steps of a config's model on random tokens, beside this machine's matrix-multiply rate.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/parallel.h"
+#include "tools/bench_config.h"
 #include "tools/command.h"
 #include "tools/training.h"
 #include "train/bench_step.h"
-#include "train/plan.h"
 
 namespace rowan::tools {
 namespace {
-
-// The characters of Shakespeare's works, as in the models that character-level trainers are compared by.
-constexpr int64_t kUsualCharacters = 65;
 
 struct BenchStepOptions {
   std::string config;
@@ -23,20 +19,6 @@ struct BenchStepOptions {
   StepBenchOptions bench;
   bool json = false;
 };
-
-// No corpus is needed here: a char vocabulary that only a text could tell has the usual size.
-Config bench_config(const BenchStepOptions& o) {
-  Config config = load_config(o.config, o.overrides);
-  const auto given = [](const std::string& path) { return !path.empty(); };
-  const bool data = std::any_of(config.data.train.begin(), config.data.train.end(), given);
-  if (config.model.vocab_size == 0 && config.data.tokenizer == "char" && !data) {
-    config.model.vocab_size = kUsualCharacters;
-    fmt::print(stderr,
-               "rowan: note: no text is given: a vocabulary of {} characters is taken (--set model.vocab_size=N for another)\n",
-               kUsualCharacters);
-  }
-  return with_known_vocabulary(config);
-}
 
 void print_json(const Config& config, const StepBench& b) {
   nlohmann::ordered_json out{{"config", config.name},
@@ -99,7 +81,7 @@ void print_text(const Config& c, const StepBench& b) {
 }
 
 void run_bench_step(const BenchStepOptions& o) {
-  const Config config = bench_config(o);
+  const Config config = bench_config(o.config, o.overrides);
   const Threads threads(thread_count(config.train.threads));
   const StepBench result = bench_step(config, o.bench);
   o.json ? print_json(config, result) : print_text(config, result);

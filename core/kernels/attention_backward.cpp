@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/kernels/attention_tiles.h"
+#include "core/kernels/reduce.h"
 #include "core/parallel.h"
 
 namespace rowan {

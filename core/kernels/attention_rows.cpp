@@ -159,12 +159,4 @@ ROWAN_VECTORIZED void scale_rows(Real* x, int64_t rows, int64_t n, const Real* f
   }
 }
 
-ROWAN_VECTORIZED void dot_rows(const Real* a, int64_t lda, const Real* b, int64_t ldb, int64_t rows, int64_t n, Real* out) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const Real* x = a + r * lda;
-    const Real* y = b + r * ldb;
-    out[r] = lane_sum<Real>(n, [=](int64_t j) { return x[j] * y[j]; });
-  }
-}
-
 }  // namespace rowan

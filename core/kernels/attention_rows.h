@@ -43,7 +43,4 @@ void transpose(const Real* in, int64_t in_ld, int64_t rows, int64_t n, Real* out
 // x[r, :] *= factor[r] for rows of n elements, n a multiple of kLanes.
 void scale_rows(Real* x, int64_t rows, int64_t n, const Real* factor);
 
-// out[r] = sum over c of a[r, c] b[r, c].
-void dot_rows(const Real* a, int64_t lda, const Real* b, int64_t ldb, int64_t rows, int64_t n, Real* out);
-
 }  // namespace rowan

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/kernels/gemm_library.h"
+#include "core/kernels/reduce.h"
 #include "core/parallel.h"
 
 namespace rowan {
@@ -64,11 +65,28 @@ Grid cut(int64_t m, int64_t n, int64_t k) {
   return g;
 }
 
+// One row times the rows of B, as in decoding, where the time is that of reading B: one stream of memory is read faster than the
+// several that the libraries' kernels read side by side.
+bool is_row_times_rows(Op op_a, Op op_b, int64_t m) {
+  return m == 1 && op_a == Op::kNone && op_b == Op::kTranspose;
+}
+
+void row_times_rows(int64_t n, int64_t k, Real alpha, const Real* a, const Real* b, int64_t ldb, Real beta, Real* c) {
+  constexpr int64_t kBlock = 64;
+  Real dots[kBlock];
+  for (int64_t j = 0; j < n; j += kBlock) {
+    const int64_t count = std::min(kBlock, n - j);
+    dot_rows(a, 0, b + j * ldb, ldb, count, k, dots);
+    for (int64_t i = 0; i < count; ++i) c[j + i] = beta == 0 ? alpha * dots[i] : alpha * dots[i] + beta * c[j + i];
+  }
+}
+
 }  // namespace
 
 void gemm_serial(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const Real* a, int64_t lda, const Real* b,
                  int64_t ldb, Real beta, Real* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
+  if (is_row_times_rows(op_a, op_b, m)) return row_times_rows(n, k, alpha, a, b, ldb, beta, c);
   const GemmCall call{op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc};
   run_gemm(best_library(call), call);
 }

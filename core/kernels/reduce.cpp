@@ -96,4 +96,12 @@ double exp_shifted(const Real* x, Real shift, Real* y, int64_t n) {
   return total;
 }
 
+ROWAN_VECTORIZED void dot_rows(const Real* a, int64_t lda, const Real* b, int64_t ldb, int64_t rows, int64_t n, Real* out) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const Real* x = a + r * lda;
+    const Real* y = b + r * ldb;
+    out[r] = lane_sum<Real>(n, [=](int64_t j) { return x[j] * y[j]; });
+  }
+}
+
 }  // namespace rowan

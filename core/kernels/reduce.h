@@ -25,4 +25,7 @@ void add_column_sums(const Real* x, int64_t rows, int64_t columns, Real* out);
 Real max_of(const Real* x, int64_t n);
 double exp_shifted(const Real* x, Real shift, Real* y, int64_t n);  // y = e^(x - shift); returns the sum of y
 
+// out[r] = sum over i of a[r, i] b[r, i], rows lda and ldb apart (0: the same row every time); single-threaded.
+void dot_rows(const Real* a, int64_t lda, const Real* b, int64_t ldb, int64_t rows, int64_t n, Real* out);
+
 }  // namespace rowan

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "core/real.h"
 #include "tests/support/run_command.h"
 #include "train/bench_gemm.h"
 
@@ -38,6 +39,26 @@ TEST(BenchCommand, gemm_prints_one_json_object_whose_totals_follow_from_its_prod
     }
     EXPECT_NEAR(t["ms"].get<double>() / ms, 1, 1e-6) << t;
   }
+}
+
+TEST(BenchCommand, generate_reads_every_weight_but_the_positions_once_a_token) {
+  const CommandResult result = run_command({ROWAN_BINARY, "bench", "generate", "--config", ROWAN_SOURCE_DIR "/configs/gpt_10m.toml",
+                                            "--set", "model.n_layer=1", "--prompt", "2", "--tokens", "3", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json out = nlohmann::json::parse(result.out);
+  const double d = 384, block = 12 * d * d + 2 * d, read = 65 * d + block + d + d;  // tied table, block, last norm, one position
+  EXPECT_EQ(out["weight_bytes"].get<double>(), read * static_cast<double>(sizeof(Real)));
+  EXPECT_EQ(out["tokens"], 3);
+  const double limit = out["weight_bytes"].get<double>() / out["copy_gb_per_s"].get<double>() / 1e6;
+  EXPECT_NEAR(out["limit_ms"].get<double>() / limit, 1, 1e-9);
+  EXPECT_NEAR(out["share_of_limit"].get<double>() * out["token_ms"].get<double>() / limit, 1, 1e-9);
+}
+
+TEST(BenchCommand, generate_beyond_the_learned_positions_is_refused_with_both_numbers) {
+  const CommandResult result = run_command({ROWAN_BINARY, "bench", "generate", "--config", ROWAN_SOURCE_DIR "/configs/gpt_10m.toml",
+                                            "--set", "model.n_layer=1", "--tokens", "300"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("a cache of 317 tokens, but the learned positions end at max_seq_len = 256"));
 }
 
 TEST(BenchCommand, an_unknown_model_is_answered_by_the_known_ones) {
