@@ -6,6 +6,7 @@
 #include "layers/gpt.h"
 #include "optim/groups.h"
 #include "train/machine_rates.h"
+#include "train/precision.h"
 #include "train/session.h"
 #include "train/step_cost.h"
 #include "train/step_sample.h"
@@ -29,6 +30,7 @@ class RandomSession {
 
   void step(StepProfile* profile) {
     ++step_;
+    const UseMatmulPrecision precision(training_precision(config_));
     const auto tokens = static_cast<double>(config_.data.batch_size * config_.data.seq_len * config_.train.grad_accum);
     for (int64_t i = 0; i < config_.train.grad_accum; ++i) {
       const Ids inputs = random_ids(2 * static_cast<uint64_t>(i)), targets = random_ids(2 * static_cast<uint64_t>(i) + 1);

@@ -69,6 +69,7 @@ struct TrainConfig {
   int64_t sample_every = 0;
   std::string sample_prompt = "\n";
   bool recompute = false;
+  std::string precision = "float32";
   std::string on_nonfinite = "stop";
   Schedule schedule;  // [train.schedule]
   SpikeConfig spike;  // [train.spike]
@@ -88,6 +89,10 @@ struct TrainConfig {
     v("sample_prompt", sample_prompt, "what those samples continue");
     v("recompute", recompute,
       "keep one tensor a block for the backward pass and compute the rest again: less memory, same results");
+    v("precision", precision,
+      "what matrix products of training steps multiply: float32, or bf16 where the processor has it (operands rounded; sums, "
+      "weights and optimizer state stay float32)",
+      one_of({"float32", "bf16"}));
     v("on_nonfinite", on_nonfinite,
       "a loss or gradient that is not finite: stop, exit code 3; skip: leave the batch out; rewind: go on from the last checkpoint "
       "on the grid of checkpoint.every, with the data after that batch",

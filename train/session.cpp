@@ -7,6 +7,7 @@
 
 #include "core/kernels/reduce.h"
 #include "train/checkpoint_state.h"
+#include "train/precision.h"
 #include "train/versions.h"
 
 namespace rowan {
@@ -42,6 +43,7 @@ TrainSession::TrainSession(const Config& config) : TrainSession(config, nullptr)
 
 TrainSession::TrainSession(const Config& config, std::shared_ptr<const Tokenizer> tokenizer)
     : corpus_(open_corpus(config.data, std::move(tokenizer))), guard_(config.train.spike.window, config.train.spike.z) {
+  training_precision(config);  // refused before any work
   config_ = with_vocabulary(config, *corpus_.tokenizer);
   loader_ =
       std::make_unique<DataLoader>(corpus_.train, config_.data.batch_size, data_order(config_.data.order), unsigned_seed(config_));
@@ -58,6 +60,7 @@ Pass TrainSession::training_pass(int64_t micro_batch) const {
 }
 
 void TrainSession::accumulate(const std::vector<Batch>& batches, StepResult& result) {
+  const UseMatmulPrecision precision(training_precision(config_));
   const int64_t counted = count_targets(batches);
   // Every micro-batch is weighed by its share of the step's counted targets, so a step does not depend on how it is cut.
   const double scale = counted == 0 ? 0.0 : 1.0 / static_cast<double>(counted);

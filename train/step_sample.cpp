@@ -13,6 +13,7 @@
 #include "optim/planned_state.h"
 #include "train/machine_rates.h"
 #include "train/memory_plan.h"
+#include "train/precision.h"
 #include "train/step_cost.h"
 
 namespace rowan {
@@ -132,6 +133,7 @@ double update_bytes(const Config& config) {
 
 StepSample sample_step(const Config& config) {
   const StepShape shape{config.model, config.data.batch_size, config.data.seq_len};
+  const UseMatmulPrecision precision(training_precision(config));
   StepSample sample;
   sample.copy_rate = measured_copy_rate();
   if (config.model.n_layer > 0)

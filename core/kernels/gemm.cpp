@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/kernels/gemm_bf16.h"
 #include "core/kernels/gemm_library.h"
 #include "core/kernels/reduce.h"
 #include "core/parallel.h"
@@ -65,6 +66,8 @@ Grid cut(int64_t m, int64_t n, int64_t k) {
   return g;
 }
 
+thread_local MatmulPrecision matmul_precision = MatmulPrecision::kFloat32;
+
 // One row times the rows of B, as in decoding, where the time is that of reading B: one stream of memory is read faster than the
 // several that the libraries' kernels read side by side.
 bool is_row_times_rows(Op op_a, Op op_b, int64_t m) {
@@ -81,26 +84,39 @@ void row_times_rows(int64_t n, int64_t k, Real alpha, const Real* a, const Real*
   }
 }
 
+void run_tile(MatmulPrecision precision, const GemmCall& g) {
+  if (g.m == 0 || g.n == 0) return;
+  if (is_row_times_rows(g.op_a, g.op_b, g.m)) return row_times_rows(g.n, g.k, g.alpha, g.a, g.b, g.ldb, g.beta, g.c);
+  if (precision == MatmulPrecision::kBfloat16 && bf16_serves(g)) return gemm_bf16(g);
+  run_gemm(best_library(g), g);
+}
+
 }  // namespace
+
+UseMatmulPrecision::UseMatmulPrecision(MatmulPrecision precision) : previous_(matmul_precision) {
+  ROWAN_CHECK(precision != MatmulPrecision::kBfloat16 || bf16_available(), "[gemm] no bfloat16 products on this processor");
+  matmul_precision = precision;
+}
+UseMatmulPrecision::~UseMatmulPrecision() {
+  matmul_precision = previous_;
+}
 
 void gemm_serial(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const Real* a, int64_t lda, const Real* b,
                  int64_t ldb, Real beta, Real* c, int64_t ldc) {
-  if (m == 0 || n == 0) return;
-  if (is_row_times_rows(op_a, op_b, m)) return row_times_rows(n, k, alpha, a, b, ldb, beta, c);
-  const GemmCall call{op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc};
-  run_gemm(best_library(call), call);
+  run_tile(MatmulPrecision::kFloat32, {op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc});
 }
 
 void gemm(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const Real* a, int64_t lda, const Real* b, int64_t ldb,
           Real beta, Real* c, int64_t ldc, const GemmEpilogue& epilogue) {
   if (m == 0 || n == 0) return;
   const Grid grid = cut(m, n, k);
+  const MatmulPrecision precision = matmul_precision;  // of this thread, for those that run the tiles
   parallel_pieces(grid.tiles(), [&](int64_t piece) {
     const int64_t row = piece / grid.cols.parts * grid.rows.part, col = piece % grid.cols.parts * grid.cols.part;
     const GemmTile tile{row, col, std::min(grid.rows.part, m - row), std::min(grid.cols.part, n - col), c + row * ldc + col, ldc};
     const Real* a_tile = a + row * (op_a == Op::kNone ? lda : 1);
     const Real* b_tile = b + col * (op_b == Op::kNone ? 1 : ldb);
-    gemm_serial(op_a, op_b, tile.rows, tile.cols, k, alpha, a_tile, lda, b_tile, ldb, beta, tile.data, ldc);
+    run_tile(precision, {op_a, op_b, tile.rows, tile.cols, k, alpha, a_tile, lda, b_tile, ldb, beta, tile.data, ldc});
     if (epilogue.run) epilogue.run(epilogue.context, tile);
   });
 }

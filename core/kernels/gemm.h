@@ -9,7 +9,9 @@
 // The result depends on the arguments alone, never on the number of threads: C is cut into tiles as a function of (M,N,K), each
 // tile is one single-threaded library call over the whole of K, and a tile runs on one thread.
 //
-// Not here: integer or mixed-precision products; C must not overlap A or B.
+// Under UseMatmulPrecision(kBfloat16) large products round A and B to bfloat16 first (core/kernels/gemm_bf16.h).
+//
+// Not here: integer products; C must not overlap A or B.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +37,20 @@ struct GemmEpilogue {
 // In parallel on the calling thread's Threads.
 void gemm(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const Real* a, int64_t lda, const Real* b, int64_t ldb,
           Real beta, Real* c, int64_t ldc, const GemmEpilogue& epilogue = {});
+
+enum class MatmulPrecision { kFloat32, kBfloat16 };
+
+// What gemm() called by this thread multiplies in, while it lives. kBfloat16 needs bf16_available().
+class UseMatmulPrecision {
+ public:
+  explicit UseMatmulPrecision(MatmulPrecision precision);
+  ~UseMatmulPrecision();
+  UseMatmulPrecision(const UseMatmulPrecision&) = delete;
+  UseMatmulPrecision& operator=(const UseMatmulPrecision&) = delete;
+
+ private:
+  MatmulPrecision previous_;
+};
 
 // On the calling thread alone, as one call: for use inside a piece of a parallel loop.
 void gemm_serial(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const Real* a, int64_t lda, const Real* b,

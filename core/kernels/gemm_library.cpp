@@ -8,12 +8,7 @@
 #include <string>
 
 #include "core/error.h"
-
-// oneDNN runs on OpenMP. Declared here because only these two are needed, and <omp.h> may belong to another runtime than oneDNN's.
-extern "C" {
-void omp_set_num_threads(int);
-int omp_get_max_threads(void);
-}
+#include "core/kernels/openmp_threads.h"
 
 namespace rowan {
 namespace {
@@ -51,22 +46,6 @@ void call_openblas(const GemmCall& g) {
   gemm_function(CblasRowMajor, blas_op(g.op_a), blas_op(g.op_b), blas_int(g.m), blas_int(g.n), blas_int(g.k), g.alpha, g.a,
                 distance(g.lda), g.b, distance(g.ldb), g.beta, g.c, distance(g.ldc));
 }
-
-// OpenMP's setting belongs to the calling thread and is put back, so that a program around us keeps its own.
-class OpenMpThreads {
- public:
-  explicit OpenMpThreads(int count) : before_(omp_get_max_threads()) {
-    if (count != before_) omp_set_num_threads(count);
-  }
-  ~OpenMpThreads() {
-    if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
-  }
-  OpenMpThreads(const OpenMpThreads&) = delete;
-  OpenMpThreads& operator=(const OpenMpThreads&) = delete;
-
- private:
-  int before_;
-};
 
 void call_onednn(const GemmCall& g, int threads) {
 #ifdef ROWAN_REAL_DOUBLE
