@@ -21,7 +21,7 @@ struct EvalOptions {
 
 std::shared_ptr<const Examples> split_of(const EvalOptions& o, const LoadedModel& loaded) {
   const DataConfig& data = loaded.config.data;
-  if (!o.data.empty()) return open_split(o.data, loaded.tokenizer, data.seq_len, "--data");
+  if (!o.data.empty()) return open_split(o.data, loaded.tokenizer, data, "--data");
   const Corpus corpus = open_corpus(data, loaded.tokenizer);
   if (corpus.val == nullptr)
     throw Error("[eval] the run has no validation split (data.val is empty and val_fraction is 0)", ErrorKind::kUsage,

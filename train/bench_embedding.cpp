@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 
 #include "core/ids.h"
 #include "core/ops/gather.h"
@@ -11,6 +10,7 @@
 #include "core/rng.h"
 #include "optim/optimizer.h"
 #include "train/machine_rates.h"
+#include "train/zipf_data.h"
 
 namespace rowan {
 namespace {
@@ -46,22 +46,20 @@ Sample run_once(Parameter& table, Optimizer& rule, const Ids& ids, const Tensor&
 
 class IdStream {
  public:
-  IdStream(int64_t vocab, double exponent, int64_t tokens) : zipf_(vocab, exponent), tokens_(tokens) {}
+  IdStream(int64_t vocab, double exponent, int64_t tokens)
+      : data_({.vocab_size = vocab, .exponent = exponent, .answers = 1}), tokens_(tokens) {}
 
   Ids next() {
     Ids ids({1, tokens_});
-    const RandomKey key{.seed = 1, .purpose = Purpose::kTest, .step = ++drawn_};
-    constexpr uint64_t kSteps = uint64_t{1} << 53;
-    for (int64_t i = 0; i < tokens_; ++i)
-      ids.values()[static_cast<size_t>(i)] =
-          zipf_.id(static_cast<double>(random_below(key, static_cast<uint64_t>(i), kSteps)) / static_cast<double>(kSteps));
+    for (int64_t i = 0; i < tokens_; ++i) ids.values()[static_cast<size_t>(i)] = data_.id(ZipfSplit::kTrain, drawn_, i);
+    ++drawn_;
     return ids;
   }
 
  private:
-  ZipfIds zipf_;
+  ZipfData data_;
   int64_t tokens_;
-  uint64_t drawn_ = 0;
+  int64_t drawn_ = 0;
 };
 
 EmbeddingBench summarize(const EmbeddingBenchOptions& o, const std::vector<Sample>& samples, double copy_rate) {
@@ -87,22 +85,6 @@ EmbeddingBench summarize(const EmbeddingBenchOptions& o, const std::vector<Sampl
 }
 
 }  // namespace
-
-ZipfIds::ZipfIds(int64_t vocab, double exponent) {
-  ROWAN_CHECK(vocab >= 1, "[zipf] a vocabulary of ", vocab, " ids; at least 1 is needed");
-  ROWAN_CHECK(std::isfinite(exponent) && exponent >= 0, "[zipf] exponent ", exponent, "; expected 0 or more");
-  sums_.resize(static_cast<size_t>(vocab));
-  double sum = 0;
-  for (size_t r = 0; r < sums_.size(); ++r) sums_[r] = sum += std::pow(static_cast<double>(r + 1), -exponent);
-}
-
-int32_t ZipfIds::id(double uniform) const {
-  const auto at = std::upper_bound(sums_.begin(), sums_.end(), uniform * sums_.back());
-  const auto rank = static_cast<uint64_t>(std::min<int64_t>(at - sums_.begin(), static_cast<int64_t>(sums_.size()) - 1));
-  // A prime above every vocabulary: multiplying by it moves every rank to a place of its own.
-  constexpr uint64_t kPrime = 2654435761;
-  return static_cast<int32_t>(rank * kPrime % sums_.size());
-}
 
 EmbeddingBench bench_embedding(const EmbeddingBenchOptions& o) {
   ROWAN_CHECK(o.vocab >= 1 && o.dim >= 1 && o.tokens >= 1, "[bench embedding] vocab, dim and tokens must be positive; they are ",

@@ -34,14 +34,4 @@ struct EmbeddingBench {
 // Runs on the calling thread's Threads. Error for a rule that does not exist.
 EmbeddingBench bench_embedding(const EmbeddingBenchOptions& options);
 
-// Draws ids of [0,V) with Zipf frequencies; frequent ids are spread over the table.
-class ZipfIds {
- public:
-  ZipfIds(int64_t vocab, double exponent);
-  int32_t id(double uniform) const;  // uniform in [0, 1)
-
- private:
-  std::vector<double> sums_;  // (V), of frequencies
-};
-
 }  // namespace rowan

@@ -4,6 +4,8 @@
 
 #include "core/error.h"
 #include "train/tokenizer_char.h"
+#include "train/tokenizer_number.h"
+#include "train/zipf_data.h"
 
 namespace rowan {
 namespace {
@@ -41,15 +43,35 @@ bool is_builtin(const std::string& path) {
   return path.compare(0, kPrefix.size(), kPrefix) == 0;
 }
 
-BuiltinData make_builtin(const std::string& path, int64_t seq_len) {
-  ROWAN_CHECK(path == "builtin:sort", "[data] there is no '", path, "'; built in: builtin:sort");
+namespace {
+
+BuiltinData make_sort(const std::string& path, int64_t seq_len) {
   auto examples = std::make_shared<SortExamples>(kSortLetters, kSortLength);
   if (seq_len != examples->seq_len())
     throw Error(join_text("[data] ", path, " has sequences of ", examples->seq_len(), ", but data.seq_len is ", seq_len),
                 ErrorKind::kUsage, join_text("set data.seq_len = ", examples->seq_len()));
   std::vector<char32_t> alphabet;
   for (int i = 0; i < kSortLetters; ++i) alphabet.push_back(U'A' + static_cast<char32_t>(i));
-  return {std::make_shared<CharTokenizer>(alphabet), examples};
+  return {std::make_shared<CharTokenizer>(alphabet), examples, examples};
+}
+
+BuiltinData make_zipf(const DataConfig& config) {
+  const ZipfConfig& zipf = config.zipf;
+  if ((zipf.drift > 0 || zipf.burst_every > 0) && config.order != "sequential")
+    throw Error(join_text("[data] data.zipf.", zipf.drift > 0 ? "drift" : "burst_every", " changes the data from one sequence to ",
+                          "the next, but data.order = \"", config.order, "\" does not follow their order"),
+                ErrorKind::kUsage, "set data.order = \"sequential\"");
+  return {std::make_shared<NumberTokenizer>(zipf.vocab_size),
+          std::make_shared<ZipfExamples>(zipf, config.seq_len, ZipfSplit::kTrain),
+          std::make_shared<ZipfExamples>(zipf, config.seq_len, ZipfSplit::kVal)};
+}
+
+}  // namespace
+
+BuiltinData make_builtin(const std::string& path, const DataConfig& config) {
+  if (path == "builtin:zipf") return make_zipf(config);
+  if (path == "builtin:sort") return make_sort(path, config.seq_len);
+  fail("[data] there is no '", path, "'; built in: builtin:sort, builtin:zipf");
 }
 
 int64_t rows_all_correct(const Batch& batch, const Tensor& logits) {

@@ -1,14 +1,15 @@
 // Data that the program makes itself: data.train = "builtin:<name>".
 //
 //   builtin:sort   A sequence of `length` letters followed by the same letters sorted, over an alphabet A, B, C, ...; only the
-//   sorted half is
-//                  counted in the loss. Like minGPT's sorting demonstration. Every possible input is an example.
+//                  sorted half is counted in the loss. Like minGPT's sorting demonstration. Every possible input is an example.
+//   builtin:zipf   Ids with Zipf's frequencies and a known answer to each (train/zipf_data.h); [data.zipf] has its settings.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "core/tensor.h"
+#include "train/config.h"
 #include "train/data_loader.h"
 #include "train/examples.h"
 #include "train/tokenizer.h"
@@ -39,10 +40,12 @@ bool is_builtin(const std::string& path);  // begins with "builtin:"
 
 struct BuiltinData {
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::shared_ptr<const Examples> examples;  // trains and validates: all there is
+  std::shared_ptr<const Examples> train;
+  std::shared_ptr<const Examples> val;  // the same object where all there is trains and validates
 };
-// Error for an unknown name, and when seq_len is not the data's own.
-BuiltinData make_builtin(const std::string& path, int64_t seq_len);
+// `path` is that of config.train or of another split; the rest of config says what the data is like. Error for an unknown name, and
+// for settings that make no sense together: another seq_len than the data's own, drift or bursts in an order that has no time.
+BuiltinData make_builtin(const std::string& path, const DataConfig& config);
 
 // Rows of a batch whose every counted target is the argmax of its logits (B,T,V); ties go to the lowest id. For the sorting data
 // that is the number of inputs that greedy generation sorts right: a completion goes wrong first at some letter, and up to there

@@ -17,20 +17,22 @@
 #include "layers/gpt_config.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
+#include "train/zipf_config.h"
 
 namespace rowan {
 
 struct DataConfig {
-  std::vector<std::string> train;  // text or prepared token files, or one "builtin:sort"
+  std::vector<std::string> train;  // text or prepared token files, or one "builtin:sort" or "builtin:zipf"
   std::vector<std::string> val;
   double val_fraction = 0.1;
   std::string tokenizer = "char";
   int64_t seq_len = 64;
   int64_t batch_size = 12;
   std::string order = "shuffled";
+  ZipfConfig zipf;  // [data.zipf]
 
   void visit(FieldVisitor& v) {
-    v("train", train, "path or list of paths: text files or prepared token files; or \"builtin:sort\"");
+    v("train", train, "path or list of paths: text files or prepared token files; or \"builtin:sort\" or \"builtin:zipf\"");
     v("val", val, "validation path(s); \"\" takes the last val_fraction of train");
     v("val_fraction", val_fraction, "share of train, at its end, that validates when val is \"\"", from_below(0, 1));
     v("tokenizer", tokenizer, "char: one id per Unicode character of train; byte: 256 ids; or the path of a saved tokenizer");

@@ -109,6 +109,7 @@ std::vector<ConfigSection> config_sections(Config& config) {
       section("model", "shape of the model", config.model),
       section("model.rope", "rotary positions, with positions = \"rope\"", config.model.rope),
       section("data", "what is read, and in which order", config.data),
+      section("data.zipf", "made-up data with known answers, with train = \"builtin:zipf\"", config.data.zipf),
       section("train", "the loop", config.train),
       section("train.schedule", "the learning rate over time; every rule's lr is multiplied by it", config.train.schedule),
       section("train.spike", "what counts as a loss that went wrong, and what to do then", config.train.spike),

@@ -74,9 +74,9 @@ void check_builtin(const Config& config) {
               "built-in data stands alone: data.train names it and nothing else, and data.val is \"\"");
   }
   try {
-    make_builtin(train[0], config.data.seq_len);
+    make_builtin(train[0], config.data);
   } catch (const Error& e) {
-    fail_keys(config, {"data.train", "data.seq_len"}, message_of(e), e.hint());
+    fail_keys(config, {"data.train", "data.seq_len", "data.order"}, message_of(e), e.hint());
   }
 }
 

@@ -75,9 +75,9 @@ std::shared_ptr<const Tokens> open_tokens(const std::vector<std::string>& paths,
   return encode_texts(paths, *tokenizer);
 }
 
-BuiltinData open_builtin(const std::vector<std::string>& paths, int64_t seq_len, const Tokenizer* tokenizer) {
+BuiltinData open_builtin(const std::vector<std::string>& paths, const DataConfig& config, const Tokenizer* tokenizer) {
   ROWAN_CHECK(paths.size() == 1, "[data] ", quoted(paths), ": built-in data stands alone in its list");
-  BuiltinData data = make_builtin(paths[0], seq_len);
+  BuiltinData data = make_builtin(paths[0], config);
   if (tokenizer) check_same_tokenizer(paths[0], *data.tokenizer, *tokenizer, "use the data that the model was trained on");
   return data;
 }
@@ -108,20 +108,21 @@ std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& kind_or_path,
 }
 
 std::shared_ptr<const Examples> open_split(const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
-                                           int64_t seq_len, const std::string& what) {
+                                           const DataConfig& config, const std::string& what) {
   ROWAN_ASSERT(tokenizer);
   ROWAN_CHECK(!paths.empty(), "[data] no file is given for ", what);
-  if (std::any_of(paths.begin(), paths.end(), is_builtin)) return open_builtin(paths, seq_len, tokenizer.get()).examples;
-  return std::make_shared<TextExamples>(open_tokens(paths, "", tokenizer), seq_len, what + " (" + quoted(paths) + ")", true);
+  if (std::any_of(paths.begin(), paths.end(), is_builtin)) return open_builtin(paths, config, tokenizer.get()).val;
+  return std::make_shared<TextExamples>(open_tokens(paths, "", tokenizer), config.seq_len, what + " (" + quoted(paths) + ")", true);
 }
 
 Corpus open_corpus(const DataConfig& config, std::shared_ptr<const Tokenizer> tokenizer) {
   const std::vector<std::string> train = given(config.train), val = given(config.val);
-  ROWAN_CHECK(!train.empty(), "[data] data.train is not set: expected the path of a text or token file, or \"builtin:sort\"");
+  ROWAN_CHECK(!train.empty(),
+              "[data] data.train is not set: expected the path of a text or token file, \"builtin:sort\" or \"builtin:zipf\"");
   if (std::any_of(train.begin(), train.end(), is_builtin)) {
-    ROWAN_CHECK(val.empty(), "[data] ", train[0], " validates on itself: leave data.val empty");
-    const BuiltinData data = open_builtin(train, config.seq_len, tokenizer.get());
-    return {data.tokenizer, data.examples, data.examples};
+    ROWAN_CHECK(val.empty(), "[data] ", train[0], " brings its own validation: leave data.val empty");
+    const BuiltinData data = open_builtin(train, config, tokenizer.get());
+    return {data.tokenizer, data.train, data.val};
   }
 
   std::shared_ptr<const Tokens> all = open_tokens(train, config.tokenizer, tokenizer);
@@ -138,7 +139,7 @@ Corpus open_corpus(const DataConfig& config, std::shared_ptr<const Tokenizer> to
     return corpus;
   }
   corpus.train = std::make_shared<TextExamples>(all, config.seq_len, name);
-  if (!val.empty()) corpus.val = open_split(val, tokenizer, config.seq_len, "data.val");
+  if (!val.empty()) corpus.val = open_split(val, tokenizer, config, "data.val");
   return corpus;
 }
 

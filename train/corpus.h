@@ -30,9 +30,10 @@ struct Corpus {
 // token file made with another tokenizer.
 Corpus open_corpus(const DataConfig& config, std::shared_ptr<const Tokenizer> tokenizer = nullptr);
 
-// What an evaluation of other data needs: files encoded with a given tokenizer, in windows of seq_len.
+// What an evaluation of other data needs: files encoded with a given tokenizer, in windows of config.seq_len, or the validating
+// part of built-in data.
 std::shared_ptr<const Examples> open_split(const std::vector<std::string>& paths, std::shared_ptr<const Tokenizer> tokenizer,
-                                           int64_t seq_len, const std::string& what);
+                                           const DataConfig& config, const std::string& what);
 
 // kind_or_path: "char", "byte", or the path of a tokenizer.json or of a token file, which holds its tokenizer. `texts` give char
 // its vocabulary.

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "train/tokenizer_byte.h"
 #include "train/tokenizer_char.h"
+#include "train/tokenizer_number.h"
 
 namespace rowan {
 
@@ -54,7 +55,13 @@ std::unique_ptr<Tokenizer> Tokenizer::deserialize(std::string_view bytes, const 
               "; this program reads version 1");
   const std::string kind = doc.contains("kind") && doc["kind"].is_string() ? doc["kind"].get<std::string>() : "";
   if (kind == "byte") return std::make_unique<ByteTokenizer>();
-  if (kind != "char") fail_data("[tokenizer] ", name, ": expected \"kind\" \"char\" or \"byte\", got \"", kind, "\"");
+  if (kind == "number") {
+    const auto size = doc.find("vocab_size");
+    if (size == doc.end() || !size->is_number_integer() || *size < 1 || *size >= int64_t{1} << 31)
+      fail_data("[tokenizer] ", name, ": a number tokenizer needs \"vocab_size\", an integer from 1 to below 2^31");
+    return std::make_unique<NumberTokenizer>(size->get<int64_t>());
+  }
+  if (kind != "char") fail_data("[tokenizer] ", name, ": expected \"kind\" \"char\", \"byte\" or \"number\", got \"", kind, "\"");
   if (!doc.contains("characters") || !doc["characters"].is_string())
     fail_data("[tokenizer] ", name, ": a char tokenizer needs \"characters\", a string");
   return CharTokenizer::from_characters(doc["characters"].get<std::string>(), name);

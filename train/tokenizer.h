@@ -2,6 +2,7 @@
 //
 //   char   one id per Unicode code point, sorted by code point: the vocabulary of the text it was made from
 //   byte   256 ids, one per byte: takes any file and any prompt
+//   number the ids themselves, in decimal: of built-in data that has no text
 //
 // Nothing is normalized: CRLF, a byte order mark and NUL are characters like others, so decode(encode(text)) == text.
 // Not here: merges (BPE), special tokens.
@@ -29,7 +30,7 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  virtual std::string kind() const = 0;  // "char", "byte"
+  virtual std::string kind() const = 0;  // "char", "byte", "number"
   virtual int64_t vocab_size() const = 0;
   // Appends the ids of `text`, which must not end inside a character. Error naming the character or byte that has no id, its
   // place, and what to do; `out` is then unspecified.

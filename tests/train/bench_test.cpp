@@ -52,20 +52,6 @@ TEST(BenchStep, times_the_steps_it_is_asked_for_and_accounts_for_their_time) {
     EXPECT_TRUE(seen.contains(op)) << op;
 }
 
-TEST(ZipfIds, draw_with_frequencies_that_fall_with_the_rank_and_cover_the_table) {
-  const ZipfIds zipf(10, 1);
-  std::map<int32_t, int> count;
-  constexpr int kDraws = 20000;
-  for (int i = 0; i < kDraws; ++i) ++count[zipf.id((i + 0.5) / kDraws)];
-  ASSERT_EQ(count.size(), 10u);
-  double harmonic = 0;
-  for (int r = 1; r <= 10; ++r) harmonic += 1.0 / r;
-  std::vector<int> sorted;
-  for (const auto& [id, n] : count) sorted.push_back(n);
-  std::sort(sorted.rbegin(), sorted.rend());
-  for (int r = 1; r <= 10; ++r) EXPECT_NEAR(sorted[static_cast<size_t>(r - 1)], kDraws / (r * harmonic), 2);
-}
-
 TEST(BenchEmbedding, counts_rows_and_puts_the_parts_together) {
   const EmbeddingBench r = bench_embedding({.vocab = 50, .dim = 8, .tokens = 400, .zipf = 0, .repeats = 3});
   EXPECT_EQ(r.repeats, 3);

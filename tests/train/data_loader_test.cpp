@@ -267,14 +267,14 @@ TEST(SortExamples, enumerate_all_729_inputs_and_their_sorted_halves) {
 }
 
 TEST(SortExamples, are_shuffled_and_evaluated_like_any_data) {
-  const BuiltinData data = make_builtin("builtin:sort", 11);
+  const BuiltinData data = make_builtin("builtin:sort", {.seq_len = 11});
   EXPECT_EQ(data.tokenizer->decode(std::vector<int32_t>{0, 1, 2}), "ABC");
-  DataLoader loader(data.examples, 729, DataOrder::kShuffled, 1);
+  DataLoader loader(data.train, 729, DataOrder::kShuffled, 1);
   auto starts = loader.next().starts;
   EXPECT_FALSE(std::is_sorted(starts.begin(), starts.end()));
   std::sort(starts.begin(), starts.end());
   for (int64_t i = 0; i < 729; ++i) EXPECT_EQ(starts[static_cast<size_t>(i)], i);
-  EvalBatches batches(data.examples, 100);
+  EvalBatches batches(data.train, 100);
   Batch batch;
   int64_t rows = 0, counted = 0;
   while (batches.next(batch)) {
@@ -286,7 +286,7 @@ TEST(SortExamples, are_shuffled_and_evaluated_like_any_data) {
 }
 
 TEST(SortExamples, count_a_row_as_correct_only_when_every_letter_is) {
-  const auto examples = make_builtin("builtin:sort", 11).examples;
+  const auto examples = make_builtin("builtin:sort", {.seq_len = 11}).train;
   EvalBatches batches(examples, 729);
   Batch batch;
   ASSERT_TRUE(batches.next(batch));
@@ -305,13 +305,13 @@ TEST(BuiltinData, names_what_there_is_and_the_length_it_needs) {
   EXPECT_TRUE(is_builtin("builtin:sort"));
   EXPECT_FALSE(is_builtin("data/builtin:sort"));
   try {
-    make_builtin("builtin:sort", 64);
+    make_builtin("builtin:sort", {.seq_len = 64});
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("sequences of 11, but data.seq_len is 64"));
     EXPECT_THAT(e.hint(), HasSubstr("seq_len = 11"));
   }
-  EXPECT_THROW(make_builtin("builtin:srot", 11), Error);
+  EXPECT_THROW(make_builtin("builtin:srot", {.seq_len = 11}), Error);
 }
 
 }  // namespace
