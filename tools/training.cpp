@@ -8,6 +8,7 @@
 #include "core/parallel.h"
 #include "tools/command.h"
 #include "train/config_fields.h"
+#include "train/run_start.h"
 #include "train/trainer.h"
 #include "train/versions.h"
 
@@ -41,12 +42,6 @@ void print_summary(TrainSession& session, const RunDir& run) {
     fmt::print(
         "The LM head is tied to embed.tokens.weight: softmax gives every row a gradient, so the table is updated densely.\n");
   std::fflush(stdout);
-}
-
-// What a run directory says about itself beside its checkpoints.
-void write_description(TrainSession& session, const RunDir& run) {
-  publish_text(run.config_path(), resolved_toml(session.config()), IfExists::kReplace);
-  publish_text(run.file("tokenizer.json"), session.corpus().tokenizer->serialize(), IfExists::kReplace);
 }
 
 // Sizes that the config leaves open are those of the saved model; what a file says is compared with what the run has.

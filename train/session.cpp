@@ -108,12 +108,14 @@ StepResult TrainSession::step() {
   }
   const double factor = config_.train.schedule.factor(step_ + 1, config_.train.steps);
   result.lr = config_.optim.optimizer->lr() * factor;
+  if (observer_ != nullptr) observer_->before_update(step_ + 1, batches);
   const GradNorm norm = optimizers_->clip_and_step(config_.train.clip_norm, {.step = step_ + 1, .lr_factor = factor});
   result.grad_norm = norm.norm;
   result.finite = norm.finite;
   if (!norm.finite) return discard(result, "the gradient of " + norm.non_finite + " is not finite");
   ++step_;
   tokens_ += result.tokens;
+  if (observer_ != nullptr) observer_->after_update(step_, factor);
   guard_.accept(result.loss);
   return result;
 }

@@ -43,6 +43,15 @@ struct StepResult {
   bool updated() const { return finite && !spike; }
 };
 
+// Sees the weights on both sides of an update, and changes nothing.
+class UpdateObserver {
+ public:
+  virtual ~UpdateObserver() = default;
+  // Gradients are there, and rows that lagged behind have caught up as far as these batches read them.
+  virtual void before_update(int64_t step, const std::vector<Batch>& batches) = 0;
+  virtual void after_update(int64_t step, double lr_factor) = 0;  // not called when nothing was updated
+};
+
 class TrainSession {
  public:
   // A new run. Opens the data, makes the model and the optimizers' state. Errors come before anything is written anywhere.
@@ -54,6 +63,8 @@ class TrainSession {
   // not finite, or the loss a spike, nothing is changed but the loader's position, `step` does not advance, and the result says
   // what was wrong.
   StepResult step();
+
+  void observe(UpdateObserver* observer) { observer_ = observer; }  // nullptr: nobody; it must outlive the steps that follow
 
   // The first parameter with an element that is not finite; "" when there is none.
   std::string find_non_finite() const;
@@ -78,6 +89,7 @@ class TrainSession {
     optimizers_->flush();
     return *model_;
   }
+  const Tensor& token_table() const { return model_->token_table().value(); }  // as it is: rows may lag behind
   OptimizerSet& optimizers() { return *optimizers_; }
   DataLoader& loader() { return *loader_; }
   int64_t steps_done() const { return step_; }
@@ -99,6 +111,7 @@ class TrainSession {
   std::unique_ptr<OptimizerSet> optimizers_;
   std::unique_ptr<DataLoader> loader_;
   LossGuard guard_;
+  UpdateObserver* observer_ = nullptr;
   int64_t step_ = 0, tokens_ = 0;
   std::string saved_machine_;
 };

@@ -53,6 +53,7 @@ Trainer::Trainer(TrainSession& session, RunDir& run, const TrainerOptions& optio
     : session_(session),
       config_(session.config()),
       run_(run),
+      more_to_log_(options.more_to_log),
       metrics_(run.metrics_path()),
       progress_(options.out, options.quiet),
       saver_(run, config_.checkpoint.background) {}
@@ -126,6 +127,8 @@ void Trainer::log_step(const StepResult& r, double seconds) {
             {"tokens_per_s", static_cast<double>(r.tokens) / seconds},
             {"step_ms", 1000 * seconds},
             {"touched_rows", touched}}));
+  if (!more_to_log_) return;
+  if (const std::string more = more_to_log_(session_.steps_done()); !more.empty()) log(more);
 }
 
 void Trainer::show_step(const StepResult& r) {

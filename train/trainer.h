@@ -27,6 +27,8 @@ namespace rowan {
 struct TrainerOptions {
   std::FILE* out = stdout;
   bool quiet = false;
+  // One more line of metrics.jsonl for a step that is logged; "": none.
+  std::function<std::string(int64_t step)> more_to_log = {};
 };
 
 struct TrainOutcome {
@@ -69,6 +71,7 @@ class Trainer {
   TrainSession& session_;
   const Config& config_;
   RunDir& run_;
+  std::function<std::string(int64_t step)> more_to_log_;
   MetricsLog metrics_;
   Progress progress_;
   SignalScope signals_;
