@@ -20,7 +20,8 @@ enum class Purpose : uint32_t {
   kSample = 4,
   kSyntheticData = 5,
   kNegatives = 6,
-  kTest = 7
+  kTest = 7,
+  kBootstrap = 8
 };
 
 struct RandomKey {

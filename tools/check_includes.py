@@ -24,6 +24,7 @@ LIBRARIES = [
     ("BLAS, oneDNN and OpenMP", r"(cblas|f77blas|openblas\w*|omp)\.h|dnnl.*|oneapi/.*", r"core/kernels/.*"),
     ("HDF5", r"hdf5.*\.h|H5\w*\.h", r"train/checkpoint\w*\.(h|cpp)|tests/.*"),
     ("toml++", r"toml.*", r"train/config\w*\.(h|cpp)|tests/.*"),
+    ("Boost.Math", r"boost/.*", r"train/compare_statistics\.cpp"),
     ("CLI11", r"CLI/.*", r"tools/.*"),
     ("fmt, JSON and xxHash", r"fmt/.*|nlohmann/.*|xxhash\.h", r"(train|tools|tests)/.*"),
     ("GoogleTest", r"(gtest|gmock)/.*", r"tests/.*"),

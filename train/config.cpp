@@ -12,21 +12,11 @@
 #include "train/config_document.h"
 #include "train/config_fields.h"
 #include "train/config_reader.h"
-#include "train/file.h"
 
 namespace rowan {
 namespace {
 
 using Kind = ConfigNode::Kind;
-
-// What can't be read as a config is a wrong argument, whatever the reason.
-std::string read_config_file(const std::string& path) {
-  try {
-    return read_text(path, kMaxConfigBytes);
-  } catch (const Error& e) {
-    throw Error(fmt::format("[config] {}", escape_controls(message_of(e))), ErrorKind::kUsage, e.hint());
-  }
-}
 
 // The table at a path such as "train.schedule"; nullptr when the text has none. Throws when something else stands there.
 const ConfigNode* find_table(const ConfigNode& root, const std::string& path, const std::string& file) {

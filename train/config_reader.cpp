@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/nearest.h"
+#include "train/file.h"
 
 namespace rowan {
 namespace {
@@ -92,6 +93,14 @@ void check_text(const std::string& where, const std::string& text) {
 }
 
 }  // namespace
+
+std::string read_config_file(const std::string& path) {
+  try {
+    return read_text(path, kMaxConfigBytes);
+  } catch (const Error& e) {
+    throw Error(fmt::format("[config] {}", escape_controls(message_of(e))), ErrorKind::kUsage, e.hint());
+  }
+}
 
 void fail_config(const std::string& where, const std::string& message, const std::string& hint) {
   throw Error(fmt::format("[config] {}{}{}", where, where.empty() ? "" : " ", message), ErrorKind::kUsage, hint);

@@ -31,6 +31,8 @@ struct ConfigSources {
   std::map<std::string, std::string> origin;  // by full key
 };
 
+// The text of a config file. What can't be read as one is a wrong argument (kUsage), whatever the reason.
+std::string read_config_file(const std::string& path);
 [[noreturn]] void fail_config(const std::string& where, const std::string& message, const std::string& hint = {});
 // What an error of another part says, without the "[part] " before it.
 std::string message_of(const Error& error);

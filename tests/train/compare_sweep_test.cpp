@@ -1,0 +1,139 @@
+// Reading sweeps: what they come to, and where wrong ones are wrong.
+#include "train/compare_sweep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/small_sweep.h"
+
+namespace rowan {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+TEST(Sweep, crosses_arms_with_every_point_of_their_grids) {
+  const test::SmallSweep files;
+  const Sweep sweep = load_sweep(files.write(R"(
+[[arm]]
+name = "a"
+set = { optim.group = { 0.rule = "sparse_adam" } }
+[[arm]]
+name = "b"
+set = { "optim.group.0.rule" = "rowwise_adagrad" }
+grid = { "optim.group.0.lr" = [0.5], "train.clip_norm" = [0.0, 1.0] }
+)"));
+  ASSERT_EQ(sweep.arms.size(), 2u);
+  EXPECT_EQ(sweep.name, "sweep");
+  EXPECT_EQ(sweep.baseline, "a") << "the first";
+  EXPECT_EQ(sweep.arms[0].points.size(), 3u);
+  EXPECT_EQ(sweep.arms[0].points[1].label, "optim.group.0.lr=0.01");
+  ASSERT_EQ(sweep.arms[1].points.size(), 2u) << "an arm's own axis takes the place of the shared one";
+  EXPECT_EQ(sweep.arms[1].points[1].label, "optim.group.0.lr=0.5,train.clip_norm=1.0");
+  const Config config = run_config(sweep, 1, 1, 2);
+  EXPECT_EQ(config.groups[0].rule, "rowwise_adagrad");
+  EXPECT_EQ(config.groups[0].optimizer->lr(), 0.5);
+  EXPECT_EQ(config.train.clip_norm, 1.0);
+  EXPECT_EQ(config.train.seed, 2);
+  EXPECT_EQ(config.name, "b-seed-2");
+}
+
+TEST(Sweep, writes_the_seed_to_every_seed_key_and_settings_to_all_runs) {
+  const test::SmallSweep files;
+  const std::string path = files.write("seed_keys = [\"train.seed\", \"data.zipf.seed\"]\n", R"(
+[set]
+data.zipf.exponent = 0.5
+[[arm]]
+name = "a"
+)");
+  const Sweep sweep = load_sweep(path, {"train.steps=7", "data.zipf.answers=3"});
+  const Config config = run_config(sweep, 0, 0, 2);
+  EXPECT_EQ(config.data.zipf.seed, 2);
+  EXPECT_EQ(config.data.zipf.exponent, 0.5);
+  EXPECT_EQ(config.data.zipf.answers, 3);
+  EXPECT_EQ(config.train.steps, 7);
+}
+
+struct Wrong {
+  const char* what;
+  const char* top;
+  const char* arms;
+  const char* message;
+  const char* hint;
+};
+
+class WrongSweep : public ::testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongSweep, is_an_error_that_says_where) {
+  const Wrong& w = GetParam();
+  const test::SmallSweep files;
+  const std::string path =
+      files.write(w.top, w.arms, std::string(w.top).find("grid") == std::string::npos, std::string(w.top).rfind("seeds", 0) != 0);
+  try {
+    load_sweep(path);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(e.what(), AllOf(StartsWith("[config] "), HasSubstr("sweep.toml:"), HasSubstr(w.message)));
+    EXPECT_THAT(e.hint(), HasSubstr(w.hint));
+  }
+}
+
+constexpr const char* kArm = "[[arm]]\nname = \"a\"\n";
+
+INSTANTIATE_TEST_SUITE_P(
+    Sweeps, WrongSweep,
+    ::testing::Values(
+        Wrong{"unknown key", "baselin = \"a\"\n", kArm, "2:1: the top level has no key \"baselin\"", "baseline"},
+        Wrong{"unknown arm field", "", "[[arm]]\nname = \"a\"\nsets = { }\n", "[arm] has no key \"sets\"", "arm.set"},
+        Wrong{"unknown config field", "", "[[arm]]\nname = \"a\"\nset = { \"optim.lrr\" = 1.0 }\n",
+              "6:23: arm \"a\": --set optim.lrr=1.0: there is no key", "optim.lr"},
+        Wrong{"value of another type", "", "[[arm]]\nname = \"a\"\nset = { \"optim.lr\" = \"fast\" }\n", "must be a number", ""},
+        Wrong{"unknown rule", "", "[[arm]]\nname = \"a\"\nset = { \"optim.rule\" = \"adamx\" }\n", "must be one of", "adam"},
+        Wrong{"no arm", "", "", "1:1: expected [[arm]]", ""},
+        Wrong{"arm without a name", "", "[[arm]]\nset = { }\n", "an arm needs a name", ""},
+        Wrong{"arm's name no directory", "", "[[arm]]\nname = \"a/b\"\n", "an arm's name is a directory's name", ""},
+        Wrong{"two arms of a name", "", "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"a\"\n", "there are two arms named \"a\"", ""},
+        Wrong{"unknown baseline", "baseline = \"denze\"\n", "[[arm]]\nname = \"dense\"\n", "there is no arm named \"denze\"",
+              "did you mean \"dense\"?"},
+        Wrong{"no grid", "grid = { }\n", kArm, "the grid of arm \"a\" is empty", "optim.lr"},
+        Wrong{"axis without values", "grid = { \"optim.lr\" = [] }\n", kArm, "optim.lr must be an array of the values to try", ""},
+        Wrong{"axis of one value that is no array", "grid = { \"optim.lr\" = 0.1 }\n", kArm, "got the number 0.1", ""},
+        Wrong{"value twice", "grid = { \"optim.lr\" = [0.1, 0.1] }\n", kArm, "2:29: optim.lr has the value 0.1 twice", ""},
+        Wrong{"axis over data", "grid = { \"data.seq_len\" = [4, 8] }\n", kArm, "the grid can't set data.seq_len", ""},
+        Wrong{"arm with data", "", "[[arm]]\nname = \"a\"\nset = { \"data.order\" = \"random\" }\n", "an arm can't set data.order",
+              "[set]"},
+        Wrong{"arm sets an axis", "", "[[arm]]\nname = \"a\"\nset = { \"optim.group.0.lr\" = 1.0 }\n", "which is also in its grid",
+              ""},
+        Wrong{"one seed", "seeds = [1]\n", kArm, "2:1: seeds must have at least two values, got 1", "seeds = [1, 2, 3]"},
+        Wrong{"seed twice", "seeds = [1, 1]\n", kArm, "2:13: seeds has 1 twice", ""},
+        Wrong{"seed no integer", "seeds = [1, 2.5]\n", kArm, "a seed is an integer of at least 0, got the number 2.5", ""},
+        Wrong{"aa_seeds too few", "aa_seeds = [9]\n", kArm, "aa_seeds must have as many values as seeds, which has 2, got 1", ""},
+        Wrong{"aa_seeds of seeds", "aa_seeds = [9, 2]\n", kArm, "aa_seeds has 2, which is one of seeds", ""},
+        Wrong{"confidence in percent", "confidence = 95\n", kArm, "must be a number from 0.5 to 0.9999", ""}),
+    [](const auto& test) {
+      std::string name = test.param.what;
+      for (char& c : name)
+        if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+      return name;
+    });
+
+TEST(Sweep, needs_a_base_that_can_be_read) {
+  const test::SmallSweep files;
+  const std::string path = files.write(kArm);
+  std::ofstream(files.path("base.toml")) << "[model]\nn_hed = 2\n";
+  try {
+    load_sweep(path);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("base.toml:2:1"));
+  }
+  std::ofstream(path) << "seeds = [1, 2]\n";
+  EXPECT_THROW(load_sweep(path), Error);
+}
+
+}  // namespace
+}  // namespace rowan
