@@ -8,6 +8,7 @@
 #include "tools/command.h"
 #include "tools/training.h"
 #include "train/evaluate.h"
+#include "train/frequency.h"
 
 namespace rowan::tools {
 namespace {
@@ -16,7 +17,7 @@ struct EvalOptions {
   std::string path;
   std::vector<std::string> data;
   int64_t threads = 0;
-  bool json = false;
+  bool by_frequency = false, json = false;
 };
 
 std::shared_ptr<const Examples> split_of(const EvalOptions& o, const LoadedModel& loaded) {
@@ -29,15 +30,55 @@ std::shared_ptr<const Examples> split_of(const EvalOptions& o, const LoadedModel
   return corpus.val;
 }
 
+// How often training had read each token when the checkpoint was made.
+TokenCounts counts_of(const LoadedModel& loaded) {
+  const Config& c = loaded.config;
+  const DataLoader loader(open_corpus(c.data, loaded.tokenizer).train, c.data.batch_size, data_order(c.data.order),
+                          static_cast<uint64_t>(c.train.seed));
+  return count_training(loader, c.model.vocab_size, loaded.step, c.train.grad_accum);
+}
+
+void print_buckets(const char* title, const std::map<int, BucketLoss>& buckets, bool truth_known) {
+  fmt::print("\n{:<22}{:>10}{:>10}{}\n", title, "targets", "loss", truth_known ? "  divergence" : "");
+  for (const auto& [bucket, b] : buckets)
+    fmt::print("  {:<20}{:>10}{:>10.4f}{}\n", bucket_text(bucket), b.tokens, b.loss,
+               truth_known ? fmt::format("{:>12.5f}", b.divergence) : "");
+}
+
+void print_by_frequency(const FrequencyLoss& f) {
+  print_buckets("input token seen", f.by_input, f.truth_known);
+  print_buckets("target token seen", f.by_target, f.truth_known);
+  if (f.truth_known)
+    fmt::print(
+        "\nlowest loss    {:.6f} nats/token (the answers' entropy)\ndivergence     {:.6f} nats/token from the known answers\n",
+        f.lowest_loss, f.divergence);
+}
+
+nlohmann::ordered_json buckets_json(const std::map<int, BucketLoss>& buckets, bool truth_known) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& [bucket, b] : buckets) {
+    list.push_back({{"bucket", bucket_text(bucket)}, {"log2", bucket}, {"tokens", b.tokens}, {"loss", b.loss}});
+    if (truth_known) list.back()["divergence"] = b.divergence;
+  }
+  return list;
+}
+
 void run_eval(const EvalOptions& o) {
   const Threads threads(thread_count(o.threads));
   Checkpoint checkpoint = open_checkpoint(o.path);
   const LoadedModel loaded = load_model(checkpoint);
-  const EvalResult r = evaluate(*loaded.model, split_of(o, loaded), *loaded.tokenizer, loaded.config.data.batch_size);
+  const std::shared_ptr<const Examples> split = split_of(o, loaded);
+  const EvalResult r = evaluate(*loaded.model, split, *loaded.tokenizer, loaded.config.data.batch_size);
+  FrequencyLoss frequency;
+  if (o.by_frequency) frequency = evaluate_by_frequency(*loaded.model, split, counts_of(loaded), loaded.config.data.batch_size);
   if (o.json) {
-    const nlohmann::ordered_json out{
+    nlohmann::ordered_json out{
         {"checkpoint", checkpoint.path()},  {"step", loaded.step}, {"loss", r.loss},  {"perplexity", r.perplexity},
         {"bits_per_byte", r.bits_per_byte}, {"tokens", r.tokens},  {"bytes", r.bytes}};
+    if (o.by_frequency) {
+      out["by_input_frequency"] = buckets_json(frequency.by_input, frequency.truth_known);
+      out["by_target_frequency"] = buckets_json(frequency.by_target, frequency.truth_known);
+    }
     fmt::print("{}\n", out.dump());
     return;
   }
@@ -45,6 +86,7 @@ void run_eval(const EvalOptions& o) {
   fmt::print("loss           {:.6f} nats/token\nperplexity     {:.4f}\nbits per byte  {:.6f}\n", r.loss, r.perplexity,
              r.bits_per_byte);
   fmt::print("tokens         {} ({} bytes of text)\n", r.tokens, r.bytes);
+  if (o.by_frequency) print_by_frequency(frequency);
 }
 
 void add_eval_command(CLI::App& app) {
@@ -57,6 +99,7 @@ void add_eval_command(CLI::App& app) {
       ->type_name("FILE")
       ->allow_extra_args(false);
   command->add_option("--threads", o->threads, "Threads (0: the physical cores)")->check(CLI::Range(0, 1024));
+  command->add_flag("--by-frequency", o->by_frequency, "Also the loss by how often training read each token; reads its data again");
   command->add_flag("--json", o->json, "One JSON object on stdout");
   command->callback([o] { run_eval(*o); });
 }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tests/support/contract.h"
+#include "train/zipf_data.h"
 
 namespace rowan {
 namespace {
@@ -72,16 +73,17 @@ TEST_P(ConvergenceContract, walks_down_rosenbrocks_valley) {
 TEST_P(ConvergenceContract, learns_a_table_whose_rows_are_read_with_zipf_frequencies) {
   if (!accepts(GradKind::kRowSparse)) return;
   constexpr int64_t kRows = 60, kTokens = 24, kSteps = 800;
-  const Tensor truth = test::random_tensor({kRows, 3}, 1);
+  const ZipfData data({.vocab_size = kRows});
+  Tensor truth({kRows, 3});
+  for (int32_t id = 0; id < kRows; ++id) data.truth(id, truth.row(id));
   const double best = best_of_learning_rates([&](double lr) {
     Parameter p(Tensor::zeros({kRows, 3}), GradKind::kRowSparse);
     const auto rule = make_frozen(lr, {{"weight_decay", 0.0}});
     for (int64_t s = 1; s <= kSteps; ++s) {
       std::vector<int32_t> ids;
       Tensor dy({kTokens, 3});
-      for (int64_t t = 0; t < kTokens; ++t) {  // P(rank <= r) about log r / log V: Zipf's law with exponent 1
-        const double u = random_uniform(test::test_key(9), static_cast<uint64_t>(s * kTokens + t));
-        const auto id = static_cast<int32_t>(std::pow(static_cast<double>(kRows + 1), u)) - 1;
+      for (int64_t t = 0; t < kTokens; ++t) {
+        const int32_t id = data.id(ZipfSplit::kTrain, s, t);
         ids.push_back(id);
         for (int64_t j = 0; j < 3; ++j)
           dy.row(t)[static_cast<size_t>(j)] =

@@ -177,8 +177,8 @@ TEST(Corpus, of_built_in_data_stands_alone) {
   DataConfig validated = config_for({"builtin:sort"}, 11);
   validated.val = {"a.txt"};
   EXPECT_THAT(error_of([&] { open_corpus(validated); }, ErrorKind::kUsage), HasSubstr("leave data.val empty"));
-  EXPECT_EQ(open_split({"builtin:sort"}, corpus.tokenizer, {.seq_len = 11}, "--data")->targets(), 729 * 6);
-  EXPECT_THAT(error_of([&] { open_split({"builtin:sort"}, Tokenizer::make("byte", ""), {.seq_len = 11}, "--data"); }),
+  EXPECT_EQ(open_split({"builtin:sort"}, corpus.tokenizer, config_for({}, 11), "--data")->targets(), 729 * 6);
+  EXPECT_THAT(error_of([&] { open_split({"builtin:sort"}, Tokenizer::make("byte", ""), config_for({}, 11), "--data"); }),
               HasSubstr("another tokenizer"));
 }
 

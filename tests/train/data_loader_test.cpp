@@ -247,6 +247,12 @@ TEST(EvalBatches, stop_after_exactly_so_many_targets) {
   }
 }
 
+DataConfig of_length(int64_t seq_len) {
+  DataConfig config;
+  config.seq_len = seq_len;
+  return config;
+}
+
 TEST(SortExamples, enumerate_all_729_inputs_and_their_sorted_halves) {
   const SortExamples sort(3, 6);
   EXPECT_EQ(sort.starts(), 729);
@@ -267,7 +273,7 @@ TEST(SortExamples, enumerate_all_729_inputs_and_their_sorted_halves) {
 }
 
 TEST(SortExamples, are_shuffled_and_evaluated_like_any_data) {
-  const BuiltinData data = make_builtin("builtin:sort", {.seq_len = 11});
+  const BuiltinData data = make_builtin("builtin:sort", of_length(11));
   EXPECT_EQ(data.tokenizer->decode(std::vector<int32_t>{0, 1, 2}), "ABC");
   DataLoader loader(data.train, 729, DataOrder::kShuffled, 1);
   auto starts = loader.next().starts;
@@ -286,7 +292,7 @@ TEST(SortExamples, are_shuffled_and_evaluated_like_any_data) {
 }
 
 TEST(SortExamples, count_a_row_as_correct_only_when_every_letter_is) {
-  const auto examples = make_builtin("builtin:sort", {.seq_len = 11}).train;
+  const auto examples = make_builtin("builtin:sort", of_length(11)).train;
   EvalBatches batches(examples, 729);
   Batch batch;
   ASSERT_TRUE(batches.next(batch));
@@ -305,13 +311,13 @@ TEST(BuiltinData, names_what_there_is_and_the_length_it_needs) {
   EXPECT_TRUE(is_builtin("builtin:sort"));
   EXPECT_FALSE(is_builtin("data/builtin:sort"));
   try {
-    make_builtin("builtin:sort", {.seq_len = 64});
+    make_builtin("builtin:sort", of_length(64));
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("sequences of 11, but data.seq_len is 64"));
     EXPECT_THAT(e.hint(), HasSubstr("seq_len = 11"));
   }
-  EXPECT_THROW(make_builtin("builtin:srot", {.seq_len = 11}), Error);
+  EXPECT_THROW(make_builtin("builtin:srot", of_length(11)), Error);
 }
 
 }  // namespace
