@@ -72,7 +72,7 @@ TEST_P(ConvergenceContract, walks_down_rosenbrocks_valley) {
 
 TEST_P(ConvergenceContract, learns_a_table_whose_rows_are_read_with_zipf_frequencies) {
   if (!accepts(GradKind::kRowSparse)) return;
-  constexpr int64_t kRows = 60, kTokens = 24, kSteps = 800;
+  constexpr int64_t kRows = 60, kTokens = 24, kSteps = 1600;
   const ZipfData data({.vocab_size = kRows});
   Tensor truth({kRows, 3});
   for (int32_t id = 0; id < kRows; ++id) data.truth(id, truth.row(id));
