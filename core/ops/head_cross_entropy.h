@@ -148,7 +148,7 @@ inline Variable head_cross_entropy(const Variable& x, const Variable& weight, co
                                    HeadStats* stats = nullptr) {
   const detail::HeadSizes sizes = detail::head_sizes(x.shape(), weight.shape());
   ROWAN_CHECK(targets.size() == sizes.n, "[head_cross_entropy] ", targets.size(), " targets for x of shape ", x.shape());
-  ROWAN_CHECK(!weight.needs_grad() || weight.grad_kind() == GradKind::kDense,
+  ROWAN_CHECK(!grad_enabled() || !weight.needs_grad() || weight.grad_kind() == GradKind::kDense,
               "[head_cross_entropy] the weight's gradient is declared row-sparse, but softmax gives every row one");
   check_ids(targets, sizes.v, "head_cross_entropy", kIgnored);
 

@@ -230,5 +230,17 @@ TEST(HeadLogits, agree_with_plain_loops_and_keep_the_leading_dimensions) {
     }
 }
 
+// A head that trains by sampled softmax is evaluated by the full one.
+TEST(HeadCrossEntropy, takes_a_row_sparse_weight_when_no_gradient_is_wanted) {
+  const Problem p({2, 3}, 4, 7);
+  const Variable w = Variable::leaf(p.w, GradKind::kRowSparse);
+  EXPECT_THROW(head_cross_entropy(Variable(p.x), w, p.targets, 1), Error);
+  const NoGrad no_grad;
+  HeadStats sparse, dense;
+  head_cross_entropy(Variable(p.x), w, p.targets, 1, &sparse);
+  head_cross_entropy(Variable(p.x), Variable(p.w), p.targets, 1, &dense);
+  EXPECT_EQ(sparse.loss_sum, dense.loss_sum);
+}
+
 }  // namespace
 }  // namespace rowan
