@@ -9,6 +9,8 @@ namespace rowan {
 
 struct Parameter {
   Variable var;
+  // False where another parameter has the same storage and takes the weight decay for both.
+  bool decays = true;
 
   Parameter() = default;
   explicit Parameter(const Tensor& value, GradKind kind = GradKind::kDense) : var(Variable::leaf(value, kind)) {}

@@ -45,7 +45,7 @@ bool glob_matches(const std::string& glob, const std::string& name) {
 }
 
 OptimizerSet::OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<Optimizer> fallback,
-                           std::vector<NamedParameter> parameters)
+                           std::vector<NamedParameter> parameters, const std::vector<std::string>& later)
     : groups_(std::move(groups)), parameters_(std::move(parameters)) {
   const size_t listed = groups_.size();
   groups_.push_back({kFallbackGlob, std::move(fallback)});
@@ -56,6 +56,8 @@ OptimizerSet::OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<O
     if (g < listed) used[g] = true;
     group_of_.push_back(g);
   }
+  for (size_t g = 0; g < listed; ++g)
+    for (const std::string& name : later) used[g] = used[g] || glob_matches(groups_[g].params, name);
   for (size_t g = 0; g < listed; ++g)
     if (!used[g]) fail_unused(groups_[g].params, parameters_, groups_, group_of_);
   for (const ParameterGroup& g : groups_) g.optimizer->validate();

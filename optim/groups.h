@@ -5,6 +5,13 @@
 //   ...
 //   const GradNorm norm = set.clip_and_step(1.0, {.step = step, .lr_factor = schedule.factor(step, steps)});
 //
+// Two parameters may have one storage, and are then updated one after the other: a table that is tied to the LM head and updated
+// from two sources (layers/gpt_config.h, HeadGrads::kTwoSource). With g the lookup's gradient, by rows, h the softmax's, U the
+// rule's update and s its state of each of the two:
+//   w <- w - U(g; s of embed.tokens.weight)      w <- (1 - lr * weight_decay) w - U(h; s of head.weight)
+// Weight decay is head.weight's alone (Parameter::decays). The norm that clipping goes by is that of all gradients side by side, so
+// |g|^2 + |h|^2 and not |g + h|^2.
+//
 // In a glob, * stands for any run of characters, dots too; ? for one; [ab] for one of several.
 #pragma once
 
@@ -37,7 +44,9 @@ class OptimizerSet {
  public:
   // Validates every optimizer and prepares state for every parameter. Throws Error for a glob that takes no parameter (with
   // near names), for settings that make no sense, and for a parameter that its rule refuses. `parameters` must outlive the set.
-  OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<Optimizer> fallback, std::vector<NamedParameter> parameters);
+  // `later`: names of parameters that do not exist yet; a glob that matches one of them may wait for it.
+  OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<Optimizer> fallback, std::vector<NamedParameter> parameters,
+               const std::vector<std::string>& later = {});
 
   // The whole of an update. The gradients' norm is taken first; when it is not finite nothing at all is changed, gradients
   // included, and the result says so. Otherwise clips (clip_norm 0: no clipping), steps every parameter and clears its gradient.

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,11 +61,20 @@ class Optimizer {
 
   // True when only rows that the batch touched may change: a tied (dense) table is then refused, since every row has a gradient.
   virtual bool sparse_only() const { return false; }
+  // True when the update of a matrix depends on all of it at once, so that rows can't be updated alone: such a rule takes dense
+  // matrices of hidden layers, and refuses vectors, tables and row-sparse gradients.
+  virtual bool whole_matrix() const { return false; }
+
+  // For plans. What state_bytes() will be for a parameter of that shape, when the rule can tell; the FLOPs of an update in matrix
+  // products, 0 where updating only moves memory.
+  virtual std::optional<int64_t> planned_state_bytes(const Shape&, GradKind) const { return std::nullopt; }
+  virtual double update_flops(const Shape&) const { return 0; }
+  virtual int64_t update_scratch_bytes(const Shape&) const { return 0; }  // held for the time of an update
 
   double lr() const { return lr_; }
   double weight_decay() const { return weight_decay_; }
   // What acts on p: weight decay is for tensors of two dimensions unless decay_vectors asks for all.
-  double weight_decay_of(const Parameter& p) const { return weight_decay_for(p.shape()); }
+  double weight_decay_of(const Parameter& p) const { return p.decays ? weight_decay_for(p.shape()) : 0.0; }
   double weight_decay_for(const Shape& shape) const { return decay_vectors_ || shape.rank() == 2 ? weight_decay_ : 0.0; }
 
  protected:

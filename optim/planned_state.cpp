@@ -25,16 +25,19 @@ int64_t slot_bytes(const Slot& slot, const Shape& shape, int64_t rows, int64_t w
 
 }  // namespace
 
-int64_t planned_state_bytes(const Optimizer& rule, const Shape& shape, GradKind kind) {
-  const auto* by_row = dynamic_cast<const RowOptimizer*>(&rule);
-  ROWAN_CHECK(by_row != nullptr, "[plan] the rule '", rule.rule(), "' does not say beforehand how much state it keeps");
+std::optional<int64_t> RowOptimizer::planned_state_bytes(const Shape& shape, GradKind kind) const {
   const bool table = shape.rank() >= 2;
   const int64_t rows = table ? shape.rows() : 1, width = table ? shape.back() : shape.size();
-  const RowAxes& axes = by_row->axes();
-  const int counters = (axes.counter == "row") + by_row->wants_last_touch() + (axes.tracks_rows() && kind == GradKind::kRowSparse);
+  const int counters = (axes_.counter == "row") + wants_last_touch() + (axes_.tracks_rows() && kind == GradKind::kRowSparse);
   int64_t bytes = counters * rows * static_cast<int64_t>(sizeof(int32_t));
-  for (const Slot& slot : by_row->slots()) bytes += slot_bytes(slot, shape, rows, width);
+  for (const Slot& slot : slots()) bytes += slot_bytes(slot, shape, rows, width);
   return bytes;
+}
+
+int64_t planned_state_bytes(const Optimizer& rule, const Shape& shape, GradKind kind) {
+  const std::optional<int64_t> bytes = rule.planned_state_bytes(shape, kind);
+  ROWAN_CHECK(bytes.has_value(), "[plan] the rule '", rule.rule(), "' does not say beforehand how much state it keeps");
+  return *bytes;
 }
 
 }  // namespace rowan

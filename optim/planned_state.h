@@ -7,8 +7,8 @@
 
 namespace rowan {
 
-// What rule.state_bytes() would be after prepare(). Error for a rule that is no RowOptimizer: only the row driver says beforehand
-// what it will keep.
+// What rule.state_bytes() would be after prepare(). Error for a rule that does not say beforehand what it will keep; every
+// RowOptimizer does.
 int64_t planned_state_bytes(const Optimizer& rule, const Shape& shape, GradKind kind);
 
 }  // namespace rowan

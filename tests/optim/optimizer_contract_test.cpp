@@ -37,6 +37,7 @@ TEST(Rules, the_library_has_the_expected_ones) {
                                "lars",
                                "lion",
                                "momentum",
+                               "muon",
                                "mxnet_lazy_adam",
                                "nadam",
                                "nesterov",
@@ -300,6 +301,49 @@ TEST_P(OptimizerContract, exact_rows_are_the_dense_run_bitwise) {
       exact->flush();
       ASSERT_TRUE(test::same_bits(a.value(), b.value())) << "decay " << decay << ", sweep_above " << sweep_above;
     }
+}
+
+// --- rules on whole matrices, which say so (Optimizer::whole_matrix), in place of what is claimed above for rows
+
+TEST_P(OptimizerContract, a_rule_takes_row_sparse_tables_and_vectors_unless_it_is_for_whole_matrices) {
+  const bool whole = make()->whole_matrix();
+  EXPECT_EQ(accepts(GradKind::kRowSparse), !whole);
+  EXPECT_EQ(dynamic_cast<RowOptimizer*>(make().get()) != nullptr, !whole);
+  if (!accepts(GradKind::kDense)) return;
+  Parameter vector(Tensor::zeros({7}));
+  if (whole)
+    EXPECT_THROW(make()->prepare("p", vector), Error);
+  else
+    EXPECT_NO_THROW(make()->prepare("p", vector));
+}
+
+// The update has no axes of its own: rows in another order, or rows as columns, give the same update in that order.
+TEST_P(OptimizerContract, updates_of_whole_matrices_do_not_depend_on_the_order_of_rows_nor_on_orientation) {
+  if (!make()->whole_matrix()) return;
+  const Tensor init = test::random_tensor({6, 6}, 1);
+  const auto place = [](int way, int64_t i, int64_t j) { return way == 0 ? i * 6 + j : way == 1 ? (5 - i) * 6 + j : j * 6 + i; };
+  std::vector<Tensor> results;
+  for (int way = 0; way < 3; ++way) {
+    const auto arranged = [&](const Tensor& t) {
+      Tensor out({6, 6});
+      for (int64_t i = 0; i < 6; ++i)
+        for (int64_t j = 0; j < 6; ++j) out.data()[place(way, i, j)] = t.data()[i * 6 + j];
+      return out;
+    };
+    const auto rule = make(0.1);
+    Parameter p(arranged(init));
+    for (uint32_t s = 1; s <= 3; ++s) {
+      give(p, arranged(test::random_tensor({6, 6}, 10 + s)));
+      rule->step("p", p, {.step = s});
+    }
+    Tensor back({6, 6});
+    for (int64_t i = 0; i < 6; ++i)
+      for (int64_t j = 0; j < 6; ++j) back.data()[i * 6 + j] = p.value().data()[place(way, i, j)];
+    results.push_back(back);
+  }
+  for (int way : {1, 2})
+    test::expect_close(test::as_doubles(results[static_cast<size_t>(way)]), test::as_doubles(results[0]),
+                       kRealIsDouble ? 1e-9 : 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryRule, OptimizerContract, ::testing::ValuesIn(optimizer_rules()),
