@@ -68,13 +68,22 @@ Variable Block::decode(const Variable& x, KvCache& cache) const {
   return add(h, mlp.forward(norm2.forward(h)));
 }
 
-Gpt::Gpt(GptConfig config, uint64_t seed)
+Gpt::Gpt(GptConfig config, uint64_t seed, HeadGrads head)
     : config_(resolved(std::move(config))),
-      tokens_(config_.vocab_size, config_.d_model, config_.tied ? GradKind::kDense : GradKind::kRowSparse),
+      tokens_(config_.vocab_size, config_.d_model,
+              config_.tied && head != HeadGrads::kTwoSource ? GradKind::kDense : GradKind::kRowSparse),
       final_norm_(config_) {
   if (config_.positions == "learned") positions_ = LearnedPositions(config_.max_seq_len, config_.d_model);
   for (int64_t i = 0; i < config_.n_layer; ++i) blocks_.emplace_back(config_);
-  if (!config_.tied) head_ = Parameter(Tensor({config_.vocab_size, config_.d_model}));
+  ROWAN_CHECK(head == HeadGrads::kDense || config_.tied == (head == HeadGrads::kTwoSource),
+              "[gpt] tied = ", config_.tied ? "true" : "false", ": a row-sparse head must be untied, one of two sources tied");
+  if (!config_.tied) {
+    head_ = Parameter(Tensor({config_.vocab_size, config_.d_model}),
+                      head == HeadGrads::kRowSparse ? GradKind::kRowSparse : GradKind::kDense);
+  } else if (head == HeadGrads::kTwoSource) {
+    head_ = Parameter(tokens_.weight.value());
+    tokens_.weight.decays = false;
+  }
   initialize(*this, seed);
 }
 
@@ -83,7 +92,7 @@ void Gpt::visit(ParamVisitor& v) {
   v("embed.positions", positions_);
   for (size_t i = 0; i < blocks_.size(); ++i) v("blocks." + std::to_string(i), blocks_[i]);
   v("final_norm", final_norm_);
-  v("head.weight", head_);
+  if (!config_.tied) v("head.weight", head_);
 }
 
 void Gpt::check_input(const Ids& tokens, int64_t first_position) const {
@@ -114,6 +123,12 @@ Variable Gpt::hidden(const Ids& tokens, const Pass& pass) {
 Variable Gpt::loss(const Ids& tokens, const Ids& targets, double scale, const Pass& pass, HeadStats* stats) {
   ROWAN_CHECK(tokens.shape() == targets.shape(), "[gpt] tokens are ", tokens.shape(), " but targets are ", targets.shape());
   return head_cross_entropy(hidden(tokens, pass), head().var, targets, scale, stats);
+}
+
+Variable Gpt::sampled_loss(const Ids& tokens, const Ids& targets, const Negatives& negatives, double scale, const Pass& pass,
+                           HeadStats* stats) {
+  ROWAN_CHECK(tokens.shape() == targets.shape(), "[gpt] tokens are ", tokens.shape(), " but targets are ", targets.shape());
+  return sampled_softmax(hidden(tokens, pass), head().var, targets, negatives, scale, stats);
 }
 
 Tensor Gpt::logits(const Ids& tokens) {

@@ -10,7 +10,7 @@
 #include <deque>
 #include <optional>
 
-#include "core/ops/head_cross_entropy.h"
+#include "core/ops/sampled_softmax.h"
 #include "layers/attention.h"
 #include "layers/embedding.h"
 #include "layers/gpt_config.h"
@@ -34,8 +34,9 @@ struct Block final : Module {
 
 class Gpt final : public Module {
  public:
-  // config is resolved here (zeros filled in, checked). Initial values are those of GPT-2, drawn from the seed.
-  Gpt(GptConfig config, uint64_t seed);
+  // config is resolved here (zeros filled in, checked). Initial values are those of GPT-2, drawn from the seed. Error for gradients
+  // of the head that tied = true or false does not allow.
+  Gpt(GptConfig config, uint64_t seed, HeadGrads head = HeadGrads::kDense);
 
   void visit(ParamVisitor& v) override;
   const GptConfig& config() const { return config_; }
@@ -44,6 +45,9 @@ class Gpt final : public Module {
   Variable hidden(const Ids& tokens, const Pass& pass);
   // scale * sum of the cross-entropy over counted targets (B,T); targets of kIgnored do not count.
   Variable loss(const Ids& tokens, const Ids& targets, double scale, const Pass& pass, HeadStats* stats = nullptr);
+  // The same over the targets and the negatives alone: an estimate, for training.
+  Variable sampled_loss(const Ids& tokens, const Ids& targets, const Negatives& negatives, double scale, const Pass& pass,
+                        HeadStats* stats = nullptr);
   Tensor logits(const Ids& tokens);  // (B,T,V), no tape, no dropout
 
   // Generation: keys and values of the tokens so far, one cache a block.
@@ -56,7 +60,10 @@ class Gpt final : public Module {
   // Feeds new tokens (1,t); returns the logits (V) after the last one.
   Tensor next_logits(const Ids& tokens, Cache& cache);
 
-  const Parameter& head() const { return config_.tied ? tokens_.weight : head_; }
+  const Parameter& head() const { return head_.present() ? head_ : tokens_.weight; }
+  // With HeadGrads::kTwoSource: the head as a parameter of its own on the token table's weights, with the softmax's gradient.
+  // visit() does not show it, since its weights are in the table. Else nullptr.
+  Parameter* shared_head() { return config_.tied && head_.present() ? &head_ : nullptr; }
   Parameter& token_table() { return tokens_.weight; }
   Parameter& position_table() { return positions_.weight; }  // absent unless positions = "learned"
 
@@ -69,7 +76,7 @@ class Gpt final : public Module {
   LearnedPositions positions_;
   std::deque<Block> blocks_;
   Norm final_norm_;
-  Parameter head_;  // (V,D); absent when tied
+  Parameter head_;  // (V,D); absent when tied, unless it shares the table's weights
 };
 
 int64_t parameter_count(Module& m);

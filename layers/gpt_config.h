@@ -30,6 +30,14 @@ struct GptConfigProblem {
   std::string hint;
 };
 
+// How the gradients of the token table and of the head are kept, which depends on what trains them. It changes no shape and no
+// value.
+enum class HeadGrads {
+  kDense,      // that of the head is (V,D); of a tied table there is one, of lookup and head together
+  kRowSparse,  // untied: the head's by rows, for a loss that reads some rows alone (core/ops/sampled_softmax.h)
+  kTwoSource,  // tied: the lookup's by rows and the head's (V,D), as of two parameters that have the same weights
+};
+
 struct GptConfig {
   int64_t d_model = 128;
   int64_t n_layer = 4;

@@ -7,15 +7,17 @@ namespace {
 
 class SpecList {
  public:
-  explicit SpecList(const GptConfig& config) : c_(config) {}
+  SpecList(const GptConfig& config, HeadGrads head) : c_(config), head_(head) {}
 
   std::vector<ParameterSpec> all() && {
     const bool learned = c_.positions == "learned";
-    add("embed.tokens.weight", {c_.vocab_size, c_.d_model}, c_.tied ? GradKind::kDense : GradKind::kRowSparse);
+    add("embed.tokens.weight", {c_.vocab_size, c_.d_model}, c_.tied && !two_source() ? GradKind::kDense : GradKind::kRowSparse);
     if (learned) add("embed.positions.weight", {c_.max_seq_len, c_.d_model}, GradKind::kRowSparse);
     for (int64_t i = 0; i < c_.n_layer; ++i) block("blocks." + std::to_string(i) + ".");
     norm("final_norm");
-    if (!c_.tied) add("head.weight", {c_.vocab_size, c_.d_model});
+    if (!c_.tied || two_source())
+      add("head.weight", {c_.vocab_size, c_.d_model}, head_ == HeadGrads::kRowSparse ? GradKind::kRowSparse : GradKind::kDense);
+    if (c_.tied && two_source()) specs_.back().shared = true;
     return std::move(specs_);
   }
 
@@ -43,14 +45,17 @@ class SpecList {
     linear(prefix + "mlp.down", f, d);
   }
 
+  bool two_source() const { return head_ == HeadGrads::kTwoSource; }
+
   const GptConfig& c_;
+  HeadGrads head_;
   std::vector<ParameterSpec> specs_;
 };
 
 }  // namespace
 
-std::vector<ParameterSpec> parameter_specs(const GptConfig& config) {
-  return SpecList(config).all();
+std::vector<ParameterSpec> parameter_specs(const GptConfig& config, HeadGrads head) {
+  return SpecList(config, head).all();
 }
 
 }  // namespace rowan

@@ -15,9 +15,10 @@ struct ParameterSpec {
   std::string name;  // "blocks.0.attn.qkv.weight"
   Shape shape;
   GradKind kind = GradKind::kDense;
+  bool shared = false;  // the weights are those of another parameter: HeadGrads::kTwoSource
 };
 
 // config must be resolved.
-std::vector<ParameterSpec> parameter_specs(const GptConfig& config);
+std::vector<ParameterSpec> parameter_specs(const GptConfig& config, HeadGrads head = HeadGrads::kDense);
 
 }  // namespace rowan

@@ -31,11 +31,21 @@ int64_t parameter_count(const Checkpoint& checkpoint) {
   return count;
 }
 
+std::string head_summary(const Config& config, int64_t step) {
+  if (!config.model.tied) return "untied";
+  const std::string tied = config.train.tied_two_source ? "tied (two sources)" : "tied";
+  const int64_t until = config.train.untie_at;
+  if (until == 0) return tied;
+  return step < until ? fmt::format("{} until step {},", tied, until) : fmt::format("untied since step {},", until);
+}
+
 std::string model_summary(const Checkpoint& checkpoint) {
   try {
-    const GptConfig m = parse_config(checkpoint.text("/config"), "/config").model;
+    const Config config = parse_config(checkpoint.text("/config"), "/config");
+    const GptConfig& m = config.model;
     return fmt::format("{} layers, {} heads, {} wide, {} long, vocabulary {}; {}, {}, positions {}, {} head", m.n_layer, m.n_head,
-                       m.d_model, m.max_seq_len, m.vocab_size, m.norm, m.mlp, m.positions, m.tied ? "tied" : "untied");
+                       m.d_model, m.max_seq_len, m.vocab_size, m.norm, m.mlp, m.positions,
+                       head_summary(config, checkpoint.integer("/train/step")));
   } catch (const Error& e) {
     return fmt::format("not understood: {}", e.what());
   }

@@ -21,6 +21,27 @@ std::string count_text(int64_t n) {
   return fmt::format("{:.2f}M", static_cast<double>(n) / 1e6);
 }
 
+void print_head(const Config& c, int64_t step) {
+  const int64_t until = c.train.untie_at;
+  if (c.train.loss == "sampled")
+    fmt::print(
+        "The LM head is trained by sampled softmax, {} negatives by {}: the head is row-sparse. "
+        "The training loss is an estimate; evaluation is over the whole vocabulary.\n",
+        c.train.sampled.negatives, c.train.sampled.sampler);
+  if (untied_by(c, step)) {
+    if (c.model.tied) fmt::print("The LM head was tied to embed.tokens.weight until step {}.\n", until);
+    return;
+  }
+  if (c.train.tied_two_source)
+    fmt::print(
+        "The LM head is tied to embed.tokens.weight, which is updated from two sources: the lookup's gradient by rows, and the "
+        "softmax's, as head.weight, densely.\n");
+  else
+    fmt::print(
+        "The LM head is tied to embed.tokens.weight: softmax gives every row a gradient, so the table is updated densely.\n");
+  if (until > 0) fmt::print("It will be untied after step {}.\n", until);
+}
+
 void print_summary(TrainSession& session, const RunDir& run) {
   const Config& c = session.config();
   const GptConfig& m = c.model;
@@ -38,9 +59,7 @@ void print_summary(TrainSession& session, const RunDir& run) {
                  static_cast<double>(session.loader().sequences_per_epoch()));
   fmt::print("threads    {}\n", current_threads());
   fmt::print("{}", session.optimizers().report_text());
-  if (m.tied)
-    fmt::print(
-        "The LM head is tied to embed.tokens.weight: softmax gives every row a gradient, so the table is updated densely.\n");
+  print_head(c, session.steps_done());
   std::fflush(stdout);
 }
 

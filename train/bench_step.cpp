@@ -2,11 +2,13 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "layers/gpt.h"
 #include "optim/groups.h"
 #include "train/machine_rates.h"
 #include "train/precision.h"
+#include "train/sampled_loss.h"
 #include "train/session.h"
 #include "train/step_cost.h"
 #include "train/step_sample.h"
@@ -25,7 +27,8 @@ class RandomSession {
  public:
   explicit RandomSession(const Config& config)
       : config_(config),
-        model_(config.model, static_cast<uint64_t>(config.train.seed)),
+        model_(config.model, static_cast<uint64_t>(config.train.seed), head_grads_at(config, 0)),
+        sampler_(make_sampler(config)),
         optimizers_(make_optimizers(config, model_)) {}
 
   void step(StepProfile* profile) {
@@ -40,7 +43,7 @@ class RandomSession {
                       .dropout = config_.model.dropout,
                       .key = {.seed = static_cast<uint64_t>(config_.train.seed), .step = number},
                       .recompute = config_.train.recompute};
-      backward(model_.loss(inputs, targets, 1 / tokens, pass));
+      backward(loss_of(inputs, targets, 1 / tokens, pass));
     }
     const GradNorm norm = optimizers_->clip_and_step(config_.train.clip_norm, {.step = step_, .lr_factor = 1});
     ROWAN_CHECK(norm.finite, "[bench step] the gradient of ", norm.non_finite, " is not finite: lower the learning rate");
@@ -48,6 +51,18 @@ class RandomSession {
   }
 
  private:
+  // Tokens are uniform here, and so are their counts: "unigram" draws from a table as it does from a text's counts.
+  static std::optional<NegativeSampler> make_sampler(const Config& config) {
+    if (config.train.sampled.sampler != "unigram") return make_negative_sampler(config, nullptr);
+    const std::vector<double> counts(static_cast<size_t>(config.model.vocab_size), 1);
+    return config.train.loss == "sampled" ? std::optional(NegativeSampler::weighted(counts)) : std::nullopt;
+  }
+  Variable loss_of(const Ids& inputs, const Ids& targets, double scale, const Pass& pass) {
+    if (!sampler_) return model_.loss(inputs, targets, scale, pass);
+    const Negatives drawn = sampler_->draw(config_.train.sampled.negatives, negatives_key(config_, pass.key.step));
+    return model_.sampled_loss(inputs, targets, drawn, scale, pass);
+  }
+
   Ids random_ids(uint64_t stream) const {
     Ids ids({config_.data.batch_size, config_.data.seq_len});
     const RandomKey key{.seed = stream, .purpose = Purpose::kTest, .step = static_cast<uint64_t>(step_)};
@@ -58,6 +73,7 @@ class RandomSession {
 
   const Config& config_;
   Gpt model_;
+  std::optional<NegativeSampler> sampler_;
   std::unique_ptr<OptimizerSet> optimizers_;
   int64_t step_ = 0;
 };
@@ -84,11 +100,18 @@ std::vector<double> time_steps(RandomSession& session, const StepBenchOptions& o
   return times;
 }
 
+// Of the first step of a run: a head that is untied later (train.untie_at) is measured tied.
+StepShape bench_shape(const Config& config) {
+  StepShape shape = step_shape(config);
+  shape.model = config.model;
+  return shape;
+}
+
 }  // namespace
 
 StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   constexpr double kGemmSeconds = 0.3;
-  const StepShape shape{config.model, config.data.batch_size, config.data.seq_len};
+  const StepShape shape = bench_shape(config);
   const std::vector<StepProduct> products = step_products(shape);
   StepBench result;
   const double before = measured_gemm_rate(products, kGemmSeconds);
@@ -115,7 +138,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   result.high_ms = quantile_of(times, 0.9);
   result.parameters = parameter_count(config.model);
   result.tokens_per_step = shape.tokens() * config.train.grad_accum;
-  result.flops_per_token = counted_flops_per_token(config.model, config.data.seq_len);
+  result.flops_per_token = counted_flops_per_token(shape.model, shape.seq_len, shape.negatives);
   result.tokens_per_s = static_cast<double>(result.tokens_per_step) / (result.step_ms * 1e-3);
   result.gflops = result.tokens_per_s * result.flops_per_token / 1e9;
   result.sgemm_gflops = 2 / (1 / before + 1 / after) / 1e9;  // both take part by their time, as steps do

@@ -58,6 +58,22 @@ struct SpikeConfig {
   }
 };
 
+// What train.loss = "sampled" draws: core/ops/sampled_softmax.h, core/negative_sampler.h.
+struct SampledConfig {
+  std::string sampler = "log_uniform";
+  int64_t negatives = 1024;
+
+  void visit(FieldVisitor& v) {
+    v("sampler", sampler,
+      "log_uniform: Zipf's law, for ids by falling frequency; unigram: by how often each is a target in the training data, plus "
+      "one; "
+      "uniform",
+      one_of({"log_uniform", "unigram", "uniform"}));
+    v("negatives", negatives, "classes drawn for each micro-batch, with replacement, shared by its tokens; below the vocabulary",
+      at_least(1));
+  }
+};
+
 struct TrainConfig {
   int64_t steps = 1000;
   int64_t seed = 1;
@@ -73,8 +89,12 @@ struct TrainConfig {
   bool recompute = false;
   std::string precision = "float32";
   std::string on_nonfinite = "stop";
-  Schedule schedule;  // [train.schedule]
-  SpikeConfig spike;  // [train.spike]
+  std::string loss = "full";
+  bool tied_two_source = false;
+  int64_t untie_at = 0;
+  SampledConfig sampled;  // [train.sampled]
+  Schedule schedule;      // [train.schedule]
+  SpikeConfig spike;      // [train.spike]
 
   void visit(FieldVisitor& v) {
     v("steps", steps, "optimizer steps", at_least(0));
@@ -99,6 +119,17 @@ struct TrainConfig {
       "a loss or gradient that is not finite: stop, exit code 3; skip: leave the batch out; rewind: go on from the last checkpoint "
       "on the grid of checkpoint.every, with the data after that batch",
       one_of({"stop", "skip", "rewind"}));
+    v("loss", loss,
+      "full: softmax over the vocabulary; sampled: over the target and a few drawn classes, which makes an untied head row-sparse "
+      "(evaluation is always full)",
+      one_of({"full", "sampled"}));
+    v("tied_two_source", tied_two_source,
+      "a tied table is updated from its two gradients apart, each with optimizer state of its own: the lookup's as "
+      "embed.tokens.weight, "
+      "the softmax's as head.weight, which takes the weight decay");
+    v("untie_at", untie_at,
+      "a tied head is untied after this step: head.weight begins as a copy of the table, its moments and its counter (0: never)",
+      at_least(0));
   }
 };
 
@@ -147,6 +178,20 @@ struct Config {
 
   void visit(FieldVisitor& v) { v("name", name, "names the run and its directory (the file's name without folder and ending)"); }
 };
+
+// What the settings say about the model in the state after `step` steps: untied from train.untie_at on.
+inline bool untied_by(const Config& config, int64_t step) {
+  return !config.model.tied || (config.train.untie_at > 0 && step >= config.train.untie_at);
+}
+inline GptConfig model_at(const Config& config, int64_t step) {
+  GptConfig model = config.model;
+  model.tied = !untied_by(config, step);
+  return model;
+}
+inline HeadGrads head_grads_at(const Config& config, int64_t step) {
+  if (!untied_by(config, step)) return config.train.tied_two_source ? HeadGrads::kTwoSource : HeadGrads::kDense;
+  return config.train.loss == "sampled" ? HeadGrads::kRowSparse : HeadGrads::kDense;
+}
 
 // Reads a config. `overrides` are those of --set: "train.steps=100", "optim.group.0.lr=1e-3" (or group[0]; the number after the
 // last group adds one). An override's text is typed by the field: strings need no quotes, lists are separated by commas; a value

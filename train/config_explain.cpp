@@ -49,8 +49,11 @@ std::vector<ConfigField> rule_fields(const std::string& rule) {
 }
 
 std::string rule_text(const std::string& rule) {
-  const char* note =
-      make_optimizer(rule)->sparse_only() ? "only for row-sparse parameters: an embedding that is not tied, learned positions" : "";
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(rule);
+  const char* note = "";
+  if (optimizer->sparse_only())
+    note = "only for row-sparse parameters: an embedding that is not tied, learned positions, a sampled head";
+  if (optimizer->whole_matrix()) note = "only for the matrices of blocks: vectors, embedding tables and the head take another rule";
   return section_text(fmt::format("[optim] rule = \"{}\"", rule), note, rule_fields(rule));
 }
 

@@ -112,6 +112,7 @@ std::vector<ConfigSection> config_sections(Config& config) {
       section("data.zipf", "made-up data with known answers, with train = \"builtin:zipf\"", config.data.zipf),
       section("train", "the loop", config.train),
       section("train.schedule", "the learning rate over time; every rule's lr is multiplied by it", config.train.schedule),
+      section("train.sampled", "what train.loss = \"sampled\" draws", config.train.sampled),
       section("train.spike", "what counts as a loss that went wrong, and what to do then", config.train.spike),
       section("checkpoint", "when the state is saved and what is kept", config.checkpoint),
   };

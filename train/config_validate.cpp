@@ -4,12 +4,16 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "layers/parameter_specs.h"
 #include "optim/groups.h"
+#include "optim/planned_state.h"
+#include "optim/row_optimizer.h"
 #include "train/builtin_data.h"
 #include "train/config.h"
 #include "train/config_document.h"
 #include "train/config_fields.h"
 #include "train/config_reader.h"
+#include "train/sampled_loss.h"
 
 namespace rowan {
 namespace {
@@ -118,13 +122,102 @@ std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, c
 
 void check_tied_table(const Config& config) {
   const auto [group, path] = group_of(config, "embed.tokens.weight");
-  if (!config.model.tied || !group->optimizer || !group->optimizer->sparse_only()) return;
+  if (!config.model.tied || config.train.tied_two_source || !group->optimizer || !group->optimizer->sparse_only()) return;
   fail_keys(config, {path + ".rule", "model.tied"},
             fmt::format("{}.rule = \"{}\" updates only rows that a batch touched, but model.tied = true makes embed.tokens.weight "
                         "the LM head as well, "
                         "and softmax gives every row a gradient",
                         path, group->rule),
             "set model.tied = false, or use another rule for embed.tokens.weight");
+}
+
+void check_sampled(const Config& config) {
+  if (config.train.loss != "sampled") return;
+  if (config.model.tied)
+    fail_keys(
+        config, {"train.loss", "model.tied"},
+        "train.loss = \"sampled\" gives a gradient to the rows of the head that it draws, but model.tied = true makes the head "
+        "the token table as well, whose rows would then be those of lookups and of draws mixed",
+        "set model.tied = false");
+  check_negatives(config);
+}
+
+// A table that is updated from two sources, or untied later, has a group for each of the two parameters that it stands for.
+void check_two_source(const Config& config) {
+  if (!config.train.tied_two_source) return;
+  if (!config.model.tied)
+    fail_keys(config, {"train.tied_two_source", "model.tied"},
+              "train.tied_two_source is for a tied table: with model.tied = false lookup and softmax have parameters of their own");
+  const auto [lookup, path] = group_of(config, "embed.tokens.weight");
+  const auto [head, head_path] = group_of(config, "head.weight");
+  if (!lookup->optimizer || !head->optimizer) return;
+  const auto* rows = dynamic_cast<const RowOptimizer*>(lookup->optimizer.get());
+  if (rows != nullptr && rows->axes().tracks_rows())
+    fail_keys(config, {path + ".untouched", path + ".decay", "train.tied_two_source"},
+              path +
+                  ": with train.tied_two_source no row of embed.tokens.weight may lag behind (untouched = \"exact\", decay = "
+                  "\"deferred\"), since the softmax reads every row in every step",
+              "use untouched = \"frozen\" or \"dense\"");
+  if (head->optimizer->sparse_only())
+    fail_keys(config, {head_path + ".rule", "train.tied_two_source"},
+              fmt::format("{}.rule = \"{}\" updates only rows that a batch touched, but the softmax's gradient, which it takes as "
+                          "head.weight, is one of every row",
+                          head_path, head->rule),
+              "give head.weight a group with another rule, such as adamw");
+  if (lookup != head && lookup->optimizer->weight_decay() > 0 && head->optimizer->weight_decay() == 0)
+    fail_keys(config, {path + ".weight_decay", head_path + ".weight_decay"},
+              fmt::format("{}.weight_decay would never be applied: with train.tied_two_source the table's weight decay is that of "
+                          "head.weight, which is 0 ({})",
+                          path, head_path),
+              "set weight_decay for head.weight");
+}
+
+void check_untie(const Config& config) {
+  if (config.train.untie_at == 0) return;
+  if (!config.model.tied)
+    fail_keys(config, {"train.untie_at", "model.tied"},
+              "train.untie_at unties a head that is tied, but model.tied = false: it never is");
+  const auto [table, path] = group_of(config, "embed.tokens.weight");
+  const auto [head, head_path] = group_of(config, "head.weight");
+  if (config.train.tied_two_source || !table->optimizer || !head->optimizer) return;
+  // Moments can be copied where both keep the same ones: the same rule, with no setting that adds or drops any.
+  const Shape probe{3, 5};
+  const auto state = [&](const OptimGroupConfig& g) { return g.optimizer->planned_state_bytes(probe, GradKind::kDense); };
+  if (table->rule == head->rule && state(*table) == state(*head)) return;
+  fail_keys(
+      config, {"train.untie_at", path + ".rule", head_path + ".rule"},
+      fmt::format("train.untie_at copies the optimizer state of embed.tokens.weight to head.weight, but {} (rule \"{}\") and {} "
+                  "(rule \"{}\") keep different state",
+                  path, table->rule, head_path, head->rule),
+      "give both the same rule; learning rate and decay may differ");
+}
+
+// Why a rule on whole matrices can't take a parameter; "" when it can.
+std::string why_no_matrix(const ParameterSpec& spec) {
+  if (spec.name.starts_with("embed.")) return "an embedding table";
+  if (spec.name.starts_with("head.")) return "the head";
+  if (spec.shape.rank() != 2) return "a vector";
+  return spec.kind == GradKind::kRowSparse ? "row-sparse" : "";
+}
+
+void check_whole_matrices(const Config& config) {
+  const auto whole = [](const OptimGroupConfig& g) { return g.optimizer && g.optimizer->whole_matrix(); };
+  if (!whole(config.optim) && std::none_of(config.groups.begin(), config.groups.end(), whole)) return;
+  GptConfig model = config.model;
+  model.vocab_size = std::max<int64_t>(1, model.vocab_size);
+  model.resolve();
+  for (const ParameterSpec& spec : parameter_specs(model, head_grads_at(config, 0))) {
+    const auto [group, path] = group_of(config, spec.name);
+    const std::string why = why_no_matrix(spec);
+    if (!whole(*group) || why.empty()) continue;
+    fail_keys(
+        config, {path + ".rule", path + ".params"},
+        fmt::format("{}.rule = \"{}\" is for the matrices of blocks, whose update it makes orthogonal as a whole, but {} is {}",
+                    path, group->rule, spec.name, why),
+        fmt::format("write [[optim.group]] params = \"blocks.*.attn.*.weight\" rule = \"{0}\", the same for "
+                    "\"blocks.*.mlp.*.weight\", and another rule, such as adamw, in [optim] for the rest",
+                    group->rule));
+  }
 }
 
 }  // namespace
@@ -138,6 +231,10 @@ void validate(const Config& config) {
   check_schedule(config);
   check_rewind(config);
   check_tied_table(config);
+  check_sampled(config);
+  check_two_source(config);
+  check_untie(config);
+  check_whole_matrices(config);
 }
 
 }  // namespace rowan

@@ -12,6 +12,7 @@
 #include "layers/parameter_specs.h"
 #include "optim/groups.h"
 #include "optim/planned_state.h"
+#include "train/step_cost.h"
 
 namespace rowan {
 namespace {
@@ -51,7 +52,9 @@ class PoolModel {
 class StepWalk {
  public:
   StepWalk(const Config& config, PoolModel& pool)
-      : c_(config.model),
+      : config_(config),
+        c_(step_shape(config).model),
+        negatives_(step_shape(config).negatives),
         pool_(pool),
         batch_(config.data.batch_size),
         length_(config.data.seq_len),
@@ -63,7 +66,7 @@ class StepWalk {
         dropout_(c_.dropout > 0),
         swiglu_(c_.mlp == "swiglu"),
         recompute_(config.train.recompute),
-        specs_(parameter_specs(c_)) {}
+        specs_(parameter_specs(c_, head_grads_at(config, config.train.steps))) {}
 
   // One micro-batch. `first`: no parameter has a gradient yet.
   void micro_batch(bool first) {
@@ -84,14 +87,16 @@ class StepWalk {
   void update(int64_t micro_batches) {
     for (const ParameterSpec& s : specs_) {
       if (s.kind == GradKind::kDense) {
+        pool_.pass(optimizer_for(config_, s.name).update_scratch_bytes(s.shape) / static_cast<int64_t>(sizeof(Real)));
         pool_.give(s.shape.size());
         continue;
       }
-      const bool tokens = s.name == "embed.tokens.weight";
-      const int64_t rows = tokens ? n_ : length_, chunk = rows * c_.d_model;
-      const int64_t sums = std::min(s.shape[0], tokens ? n_ * micro_batches : length_) * c_.d_model;
+      const bool tokens = s.name == "embed.tokens.weight", head = s.name == "head.weight";
+      const int64_t chunk = (tokens || head ? n_ : length_) * c_.d_model;
+      const int64_t sums = most_rows_read(config_, s, micro_batches) * c_.d_model;
       pool_.take(sums);
       for (int64_t i = 0; i < micro_batches; ++i) pool_.give(chunk);
+      for (int64_t i = 0; head && i < micro_batches; ++i) pool_.give(negatives_ * c_.d_model);
       pool_.give(sums);
     }
   }
@@ -119,7 +124,7 @@ class StepWalk {
     pool_.give(nd_);       // what the first block read
     if (dropout_) pool_.pass(nd_);
     if (c_.positions == "learned") pool_.take(length_ * c_.d_model);  // the gradient of the rows, kept by the table
-    if (!c_.tied) return;                                             // the table keeps dx
+    if (specs_.front().kind == GradKind::kRowSparse) return;          // the token table keeps dx
     const int64_t sums = std::min(n_, c_.vocab_size) * c_.d_model;
     pool_.pass(sums);
     pool_.give(nd_);
@@ -245,6 +250,7 @@ class StepWalk {
 
   // Gradients are made in the forward pass; that of the weight becomes the parameter's, or is added to it.
   void head() {
+    if (negatives_ > 0) return sampled_head();
     const int64_t vocab = c_.vocab_size, chunk = detail::head_chunk(n_, vocab), weight = vocab * c_.d_model;
     pool_.take(nd_), pool_.take(weight);
     pool_.pass(chunk * vocab);
@@ -252,7 +258,18 @@ class StepWalk {
     if (!first_) pool_.give(weight);
   }
 
-  const GptConfig& c_;
+  // Gradients of the rows that were read are kept by the table.
+  void sampled_head() {
+    const int64_t drawn = negatives_ * c_.d_model;
+    pool_.take(drawn);
+    pool_.take(nd_), pool_.take(drawn), pool_.take(nd_);
+    pool_.pass(detail::head_chunk(n_, negatives_ + 1) * (negatives_ + 1));
+    pool_.give(drawn);
+  }
+
+  const Config& config_;
+  const GptConfig c_;
+  const int64_t negatives_;
   PoolModel& pool_;
   const int64_t batch_, length_, n_, nd_, nh_, nq_, nf_;
   const bool dropout_, swiglu_, recompute_;
@@ -273,14 +290,12 @@ MemoryPlan plan_memory(const Config& config) {
   constexpr auto kBytes = static_cast<int64_t>(sizeof(Real));
   MemoryPlan plan;
   PoolModel pool;
-  for (const ParameterSpec& s : parameter_specs(config.model)) {
-    plan.weights += s.shape.size() * kBytes;
+  for (const ParameterSpec& s : parameter_specs(step_shape(config).model, head_grads_at(config, config.train.steps))) {
+    if (!s.shared) plan.weights += s.shape.size() * kBytes;
     const int64_t state = planned_state_bytes(optimizer_for(config, s.name), s.shape, s.kind);
     plan.optimizer_state += state;
-    const bool tokens = s.name == "embed.tokens.weight";
-    const int64_t n = config.data.batch_size * config.data.seq_len, read = tokens ? n : config.data.seq_len;
-    plan.gradients += (s.kind == GradKind::kDense ? s.shape.size() : std::min(read, s.shape[0]) * s.shape[1]) * kBytes;
-    pool.take(s.shape.size());
+    plan.gradients += (s.kind == GradKind::kDense ? s.shape.size() : most_rows_read(config, s, 1) * s.shape[1]) * kBytes;
+    if (!s.shared) pool.take(s.shape.size());
     for (int64_t left = state; left > 0; left -= s.shape.size() * kBytes) pool.take(std::min(left / kBytes, s.shape.size()));
   }
   const int64_t standing = pool.in_use();
@@ -293,6 +308,12 @@ MemoryPlan plan_memory(const Config& config) {
   walk.update(std::min<int64_t>(config.train.grad_accum, 2));
   plan.training = pool.peak();
   plan.pool = pool.held();
+  if (config.model.tied && untied_by(config, config.train.steps)) {
+    // Both models and their state exist while the head is untied. The new weights find buffers that gradients left, the state does
+    // not.
+    plan.training = std::max(plan.training, 2 * (plan.weights + plan.optimizer_state));
+    plan.pool += plan.optimizer_state;
+  }
   plan.checkpoint = plan.weights + plan.optimizer_state;
   return plan;
 }

@@ -7,6 +7,7 @@
 #include "layers/parameter_specs.h"
 #include "train/corpus.h"
 #include "train/machine_rates.h"
+#include "train/sampled_loss.h"
 #include "train/step_cost.h"
 
 namespace rowan {
@@ -34,8 +35,20 @@ std::vector<PlanGroup> count_groups(const GptConfig& model) {
 
 std::vector<std::string> remarks_on(const Config& c) {
   std::vector<std::string> remarks;
-  const GptConfig& m = c.model;
-  if (m.tied) remarks.push_back("the head is tied to the token table: the table is updated densely, every row in every step");
+  const GptConfig m = step_shape(c).model;
+  const int64_t read = c.data.batch_size * c.data.seq_len * c.train.grad_accum;
+  if (c.model.tied && c.train.untie_at > 0 && !m.tied)
+    remarks.push_back(
+        join_text("the head is untied after step ", c.train.untie_at, ": sizes and speed are those of the untied model"));
+  if (m.tied && c.train.tied_two_source)
+    remarks.push_back(join_text("the tied table is updated from two sources: at most ", read,
+                                " rows from the lookup, and every row from the softmax, with optimizer state for each"));
+  else if (m.tied)
+    remarks.push_back("the head is tied to the token table: the table is updated densely, every row in every step");
+  if (c.train.loss == "sampled")
+    remarks.push_back(join_text("sampled softmax: the head is updated by rows, at most ",
+                                std::min(m.vocab_size, read + c.train.sampled.negatives * c.train.grad_accum), " of ", m.vocab_size,
+                                " in a step; evaluation is over all of them"));
   if (!m.tied)
     remarks.push_back(join_text("the token table is updated by rows: at most ",
                                 c.data.batch_size * c.data.seq_len * c.train.grad_accum, " of ", m.vocab_size, " in a step"));
@@ -60,20 +73,22 @@ Config with_known_vocabulary(Config config) {
         data ? open_corpus(config.data).tokenizer->vocab_size() : open_tokenizer(config.data.tokenizer, {})->vocab_size();
   }
   config.model.resolve();
+  check_negatives(config);
   return config;
 }
 
 Plan plan_sizes(const Config& config) {
   Plan plan;
   plan.config = config;
-  plan.groups = count_groups(config.model);
-  plan.parameters = parameter_count(config.model);
+  const StepShape shape = step_shape(config);
+  plan.groups = count_groups(shape.model);
+  plan.parameters = parameter_count(shape.model);
   plan.memory = plan_memory(config);
   // Names, shapes, checksums and HDF5's own records, about this much an array.
   constexpr int64_t kBytesAnArray = 512;
-  const auto arrays = static_cast<int64_t>(4 * parameter_specs(config.model).size() + 24);
+  const auto arrays = static_cast<int64_t>(4 * parameter_specs(shape.model).size() + 24);
   plan.checkpoint_bytes = plan.memory.checkpoint + arrays * kBytesAnArray;
-  plan.flops_per_token = counted_flops_per_token(config.model, config.data.seq_len);
+  plan.flops_per_token = counted_flops_per_token(shape.model, shape.seq_len, shape.negatives);
   plan.tokens_per_step = config.data.batch_size * config.data.seq_len * config.train.grad_accum;
   plan.remarks = remarks_on(config);
   return plan;
@@ -81,7 +96,7 @@ Plan plan_sizes(const Config& config) {
 
 void measure_speed(Plan& plan) {
   const Config& c = plan.config;
-  const StepShape shape{c.model, c.data.batch_size, c.data.seq_len};
+  const StepShape shape = step_shape(c);
   // The libraries take their own buffers at the first product.
   measured_gemm_rate({{.layer = "any", .pass = "forward", .m = 256, .n = 256, .k = 256}}, 0);
   plan.process_bytes = peak_rss_bytes();

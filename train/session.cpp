@@ -6,8 +6,10 @@
 #include <tuple>
 
 #include "core/kernels/reduce.h"
+#include "optim/settings.h"
 #include "train/checkpoint_state.h"
 #include "train/precision.h"
+#include "train/untie.h"
 #include "train/versions.h"
 
 namespace rowan {
@@ -19,6 +21,14 @@ Config with_vocabulary(Config config, const Tokenizer& tokenizer) {
   ROWAN_CHECK(v >= tokenizer.vocab_size(), "[model] vocab_size is ", v, ", but the tokenizer has ", tokenizer.vocab_size(), " ids");
   config.model.resolve();
   return config;
+}
+
+// The same rules and settings without any state.
+OptimGroupConfig fresh(const OptimGroupConfig& group) {
+  OptimGroupConfig copy = group;
+  copy.optimizer = make_optimizer(group.optimizer->rule());
+  read_settings(*copy.optimizer, write_settings(settings_of(*group.optimizer)));
+  return copy;
 }
 
 int64_t count_targets(const std::vector<Batch>& batches) {
@@ -47,8 +57,25 @@ TrainSession::TrainSession(const Config& config, std::shared_ptr<const Tokenizer
   config_ = with_vocabulary(config, *corpus_.tokenizer);
   loader_ =
       std::make_unique<DataLoader>(corpus_.train, config_.data.batch_size, data_order(config_.data.order), unsigned_seed(config_));
-  model_ = std::make_unique<Gpt>(config_.model, unsigned_seed(config_));
+  sampler_ = make_negative_sampler(config_, corpus_.train);
+  build(0);
+}
+
+// Optimizers of its own, without state: those of a config are shared by all its copies, and live as long as the last of them.
+void TrainSession::build(int64_t step) {
+  config_.optim = fresh(config_.optim);
+  for (OptimGroupConfig& group : config_.groups) group = fresh(group);
+  model_ = std::make_unique<Gpt>(model_at(config_, step), unsigned_seed(config_), head_grads_at(config_, step));
   optimizers_ = make_optimizers(config_, *model_);
+}
+
+void TrainSession::untie() {
+  optimizers_->flush();
+  const std::unique_ptr<Gpt> tied = std::move(model_);
+  const std::unique_ptr<OptimizerSet> before = std::move(optimizers_);
+  build(step_);
+  move_weights(*tied, *model_);
+  copy_optimizer_state(*before, *optimizers_);
 }
 
 Pass TrainSession::training_pass(int64_t micro_batch) const {
@@ -67,8 +94,7 @@ void TrainSession::accumulate(const std::vector<Batch>& batches, StepResult& res
   for (size_t i = 0; i < batches.size(); ++i) {
     catch_up_rows(batches[i].inputs);
     HeadStats stats;
-    const Variable loss =
-        model_->loss(batches[i].inputs, batches[i].targets, scale, training_pass(static_cast<int64_t>(i)), &stats);
+    const Variable loss = batch_loss(batches[i], scale, training_pass(static_cast<int64_t>(i)), stats);
     result.loss += scale * stats.loss_sum;
     result.tokens += batches[i].inputs.size();
     result.samples.insert(result.samples.end(), batches[i].starts.begin(), batches[i].starts.end());
@@ -117,7 +143,18 @@ StepResult TrainSession::step() {
   tokens_ += result.tokens;
   if (observer_ != nullptr) observer_->after_update(step_, factor);
   guard_.accept(result.loss);
+  if (config_.model.tied && step_ == config_.train.untie_at) untie();
   return result;
+}
+
+Variable TrainSession::batch_loss(const Batch& batch, double scale, const Pass& pass, HeadStats& stats) {
+  if (!sampler_) return model_->loss(batch.inputs, batch.targets, scale, pass, &stats);
+  const Negatives drawn = sampler_->draw(config_.train.sampled.negatives, negatives_key(config_, pass.key.step));
+  std::vector<int32_t> read = drawn.ids;
+  std::copy_if(batch.targets.values().begin(), batch.targets.values().end(), std::back_inserter(read),
+               [](int32_t target) { return target != kIgnored; });
+  optimizers_->catch_up("head.weight", read);
+  return model_->sampled_loss(batch.inputs, batch.targets, drawn, scale, pass, &stats);
 }
 
 // Rows whose optimizer lets them lag behind make up what they missed before the forward pass reads them.
@@ -183,6 +220,7 @@ void TrainSession::load(Checkpoint& checkpoint) {
   checkpoint.skip("/tokenizer/json");
   if (checkpoint.contains("/train/machine")) checkpoint.take_text("/train/machine", saved_machine_);
   checkpoint.take("/train/step", step_);
+  if (untied_by(config_, step_) == model_->config().tied) build(step_);
   checkpoint.take("/train/tokens", tokens_);
   checkpoint.take("/train/best_loss", best_loss);
   checkpoint.take("/train/best_step", best_step);
@@ -204,13 +242,16 @@ void TrainSession::load(Checkpoint& checkpoint) {
 std::vector<NamedParameter> named_parameters(Gpt& model) {
   std::vector<NamedParameter> out;
   for_each_parameter(model, [&](const std::string& name, Parameter& p) { out.push_back({name, &p}); });
+  if (Parameter* head = model.shared_head()) out.push_back({"head.weight", head});
   return out;
 }
 
 std::unique_ptr<OptimizerSet> make_optimizers(const Config& config, Gpt& model) {
   std::vector<ParameterGroup> groups;
   for (const OptimGroupConfig& g : config.groups) groups.push_back({g.params, g.optimizer});
-  return std::make_unique<OptimizerSet>(groups, config.optim.optimizer, named_parameters(model));
+  std::vector<std::string> later;
+  if (model.config().tied && config.train.untie_at > 0) later.emplace_back("head.weight");
+  return std::make_unique<OptimizerSet>(groups, config.optim.optimizer, named_parameters(model), later);
 }
 
 CheckpointImage make_image(TrainSession& session) {
@@ -231,8 +272,9 @@ LoadedModel load_model(Checkpoint& checkpoint) {
   LoadedModel loaded;
   loaded.config = checkpoint_config(checkpoint);
   loaded.tokenizer = checkpoint_tokenizer(checkpoint);
-  loaded.model = std::make_unique<Gpt>(loaded.config.model, 0);
   loaded.step = checkpoint.integer("/train/step");
+  loaded.config.model = model_at(loaded.config, loaded.step);
+  loaded.model = std::make_unique<Gpt>(loaded.config.model, 0);
   load_parameters(checkpoint, *loaded.model);
   checkpoint.finish({"/model"});
   return loaded;

@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "layers/gpt.h"
@@ -17,6 +18,7 @@
 #include "train/corpus.h"
 #include "train/data_loader.h"
 #include "train/loss_guard.h"
+#include "train/sampled_loss.h"
 
 namespace rowan {
 
@@ -100,7 +102,10 @@ class TrainSession {
   int64_t best_step = 0;
 
  private:
+  void build(int64_t step);  // model and optimizers, as the config has them after that step
+  void untie();
   Pass training_pass(int64_t micro_batch) const;
+  Variable batch_loss(const Batch& batch, double scale, const Pass& pass, HeadStats& stats);
   void catch_up_rows(const Ids& inputs);
   void accumulate(const std::vector<Batch>& batches, StepResult& result);
   StepResult discard(StepResult result, const std::string& what);
@@ -110,13 +115,15 @@ class TrainSession {
   std::unique_ptr<Gpt> model_;
   std::unique_ptr<OptimizerSet> optimizers_;
   std::unique_ptr<DataLoader> loader_;
+  std::optional<NegativeSampler> sampler_;  // with train.loss = "sampled"
   LossGuard guard_;
   UpdateObserver* observer_ = nullptr;
   int64_t step_ = 0, tokens_ = 0;
   std::string saved_machine_;
 };
 
-// A model's parameters under their names, as optim takes them, and the rules that a config gives them. The model must outlive both.
+// A model's parameters under their names, as optim takes them (a head that shares the table's weights is one of them), and the
+// rules that a config gives them. The model must outlive both.
 std::vector<NamedParameter> named_parameters(Gpt& model);
 std::unique_ptr<OptimizerSet> make_optimizers(const Config& config, Gpt& model);
 
@@ -124,7 +131,7 @@ CheckpointImage make_image(TrainSession& session);
 
 // What evaluation and sampling need of a checkpoint.
 struct LoadedModel {
-  Config config;
+  Config config;  // with the model as it is at that step: model_at()
   std::shared_ptr<const Tokenizer> tokenizer;
   std::unique_ptr<Gpt> model;
   int64_t step = 0;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/kernels/gemm.h"
-#include "layers/gpt_config.h"
+#include "layers/parameter_specs.h"
 
 namespace rowan {
 
@@ -17,6 +17,7 @@ struct StepShape {
   GptConfig model;  // resolved
   int64_t batch = 1;
   int64_t seq_len = 1;
+  int64_t negatives = 0;  // drawn classes of a sampled head; 0: the head is over the whole vocabulary
 
   int64_t tokens() const { return batch * seq_len; }  // N
 };
@@ -32,12 +33,19 @@ struct StepProduct {
   double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
 };
 
+struct Config;
+StepShape step_shape(const Config& config);  // of the model at the end of the run: train.untie_at
+
+// Rows of a row-sparse parameter that have a gradient after so many micro-batches, at most.
+int64_t most_rows_read(const Config& config, const ParameterSpec& spec, int64_t micro_batches);
+
 // Those of linear layers and the head. The head's rows go in chunks; their size is that of head_cross_entropy.
 std::vector<StepProduct> step_products(const StepShape& shape);
 
 int64_t parameter_count(const GptConfig& model);
 // 6 P + 12 L D T: forward and backward of every weight and of attention, as the field counts them (Chinchilla's appendix F and
 // PaLM's appendix B).
-double counted_flops_per_token(const GptConfig& model, int64_t seq_len);
+// With negatives > 0 a token meets that many rows of the head and its target's, and P counts these alone.
+double counted_flops_per_token(const GptConfig& model, int64_t seq_len, int64_t negatives = 0);
 
 }  // namespace rowan

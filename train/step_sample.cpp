@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/ops/head_cross_entropy.h"
+#include "core/ops/sampled_softmax.h"
 #include "core/tensor.h"
 #include "layers/gpt.h"
 #include "layers/init.h"
@@ -98,7 +98,26 @@ double time_block(const StepShape& whole, double dropout, bool again) {
   return seconds * block_flops(one) / block_flops(s);
 }
 
+// All of it: its cost does not grow with the vocabulary.
+double time_sampled_head(const StepShape& s) {
+  const int64_t d = s.model.d_model, table = std::min(s.model.vocab_size, kSampleVocabulary);
+  const double flops_a_token = 6.0 * static_cast<double>(d) * static_cast<double>(s.negatives);
+  const int64_t rows = std::clamp<int64_t>(s.tokens(), 1, std::max<int64_t>(1, static_cast<int64_t>(kSampleFlops / flops_a_token)));
+  const Variable x = Variable::leaf(normal({rows, d}, 1, 1));
+  Variable w = Variable::leaf(normal({table, d}, 2, 0.02), GradKind::kRowSparse);
+  Ids targets({rows});
+  for (int64_t i = 0; i < rows; ++i) targets[i] = static_cast<int32_t>(i % table);
+  const NegativeSampler sampler = NegativeSampler::uniform(table);
+  const double seconds = time_of([&] {
+    const Negatives drawn = sampler.draw(s.negatives, {.purpose = Purpose::kTest});
+    backward(sampled_softmax(x, w, targets, drawn, 1.0 / static_cast<double>(rows)));
+    w.clear_grad();
+  });
+  return seconds * static_cast<double>(s.tokens()) / static_cast<double>(rows);
+}
+
 double time_head(const StepShape& s) {
+  if (s.negatives > 0) return time_sampled_head(s);
   const int64_t d = s.model.d_model, v = s.model.vocab_size, part = std::min(v, kSampleVocabulary);
   const double flops_a_token = 6.0 * static_cast<double>(d) * static_cast<double>(part);
   const auto most = static_cast<int64_t>(kSampleFlops / flops_a_token);
@@ -118,12 +137,11 @@ double time_head(const StepShape& s) {
 
 double update_bytes(const Config& config) {
   double bytes = 0;
-  for (const ParameterSpec& s : parameter_specs(config.model)) {
-    const bool tokens = s.name == "embed.tokens.weight";
-    const int64_t read = config.data.seq_len * (tokens ? config.data.batch_size * config.train.grad_accum : 1);
+  for (const ParameterSpec& s : parameter_specs(step_shape(config).model, head_grads_at(config, config.train.steps))) {
     double share = 1;
     if (s.kind == GradKind::kRowSparse)
-      share = static_cast<double>(std::min(read, s.shape[0])) / static_cast<double>(std::max<int64_t>(1, s.shape[0]));
+      share = static_cast<double>(most_rows_read(config, s, config.train.grad_accum)) /
+              static_cast<double>(std::max<int64_t>(1, s.shape[0]));
     const double elements = static_cast<double>(s.shape.size()) * share * static_cast<double>(sizeof(Real));
     const auto state = static_cast<double>(planned_state_bytes(optimizer_for(config, s.name), s.shape, s.kind)) * share;
     bytes += 4 * elements + 2 * state;  // the gradient for its norm and for the update; weights and state both ways
@@ -131,8 +149,15 @@ double update_bytes(const Config& config) {
   return bytes;
 }
 
+double update_flops(const Config& config) {
+  double flops = 0;
+  for (const ParameterSpec& s : parameter_specs(step_shape(config).model, head_grads_at(config, config.train.steps)))
+    flops += optimizer_for(config, s.name).update_flops(s.shape);
+  return flops;
+}
+
 StepSample sample_step(const Config& config) {
-  const StepShape shape{config.model, config.data.batch_size, config.data.seq_len};
+  const StepShape shape = step_shape(config);
   const UseMatmulPrecision precision(training_precision(config));
   StepSample sample;
   sample.copy_rate = measured_copy_rate();
@@ -141,6 +166,7 @@ StepSample sample_step(const Config& config) {
         static_cast<double>(config.model.n_layer) * time_block(shape, config.model.dropout, config.train.recompute);
   sample.head_seconds = time_head(shape);
   sample.update_seconds = update_bytes(config) / sample.copy_rate;
+  if (const double flops = update_flops(config); flops > 0) sample.update_seconds += flops / quick_gemm_rate(shape);
   // Lookup, its gradient and the final norm pass over the residual stream some ten times.
   const double stream = 10.0 * static_cast<double>(shape.tokens() * config.model.d_model) * static_cast<double>(sizeof(Real));
   sample.step_seconds =

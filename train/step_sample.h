@@ -24,5 +24,7 @@ StepSample sample_step(const Config& config);
 
 // What clipping and the update read and write in a step, in bytes.
 double update_bytes(const Config& config);
+// What the update computes in matrix products: muon.
+double update_flops(const Config& config);
 
 }  // namespace rowan

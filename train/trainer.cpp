@@ -84,7 +84,7 @@ bool Trainer::out_of_time() const {
 void Trainer::start() {
   metrics_.rewind(session_.steps_done());
   saved_step_ = begun_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
-  flops_per_token_ = counted_flops_per_token(config_.model, config_.data.seq_len);
+  flops_per_token_ = counted_flops_per_token(config_.model, config_.data.seq_len, step_shape(config_).negatives);
   if (progress_.live()) gemm_flops_ = quick_gemm_rate({config_.model, config_.data.batch_size, config_.data.seq_len});
   log(line({{"event", "start"},
             {"step", session_.steps_done()},

@@ -44,5 +44,31 @@ TEST(ParameterSpecs, are_the_parameters_of_the_model_in_its_order) {
   }
 }
 
+// Kinds of gradients by what trains the head. A head that shares the table's weights is the last, and not among those of visit().
+TEST(ParameterSpecs, follow_how_the_heads_gradients_are_kept) {
+  for (const HeadGrads head : {HeadGrads::kRowSparse, HeadGrads::kTwoSource}) {
+    GptConfig c;
+    c.vocab_size = 7;
+    c.tied = head == HeadGrads::kTwoSource;
+    c.resolve();
+    Gpt model(c, 1, head);
+    const std::vector<ParameterSpec> specs = parameter_specs(c, head);
+    size_t i = 0;
+    for_each_parameter(model, [&](const std::string& name, Parameter& p) {
+      EXPECT_EQ(specs.at(i).name, name);
+      EXPECT_EQ(specs.at(i).kind, p.kind()) << name;
+      EXPECT_FALSE(specs.at(i).shared) << name;
+      ++i;
+    });
+    EXPECT_EQ(specs.front().kind, GradKind::kRowSparse);
+    EXPECT_EQ(specs.back().name, "head.weight");
+    EXPECT_EQ(specs.back().shared, c.tied);
+    EXPECT_EQ(specs.back().kind, c.tied ? GradKind::kDense : GradKind::kRowSparse);
+    EXPECT_EQ(specs.size(), i + (c.tied ? 1 : 0));
+    c.tied = !c.tied;
+    EXPECT_THROW(Gpt(c, 1, head), Error);
+  }
+}
+
 }  // namespace
 }  // namespace rowan

@@ -74,5 +74,11 @@ TEST(ExplainConfig, of_an_unknown_key_names_the_nearest) {
   }
 }
 
+TEST(ExplainConfig, says_which_parameters_a_rule_does_not_take) {
+  EXPECT_THAT(explain_config("optim.sparse_adam"), HasSubstr("only for row-sparse parameters"));
+  EXPECT_THAT(explain_config("optim.muon"), HasSubstr("only for the matrices of blocks"));
+  EXPECT_THAT(explain_config("optim.adamw"), Not(HasSubstr("only for")));
+}
+
 }  // namespace
 }  // namespace rowan

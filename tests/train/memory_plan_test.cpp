@@ -35,15 +35,18 @@ TEST_P(MemoryPlanOf, a_session_is_within_a_tenth_of_what_it_takes) {
   EXPECT_NEAR(static_cast<double>(plan.pool) / held, 1, 0.1) << plan.pool << " planned, " << held << " held";
 }
 
-INSTANTIATE_TEST_SUITE_P(Configs, MemoryPlanOf,
-                         ::testing::Values(std::vector<std::string>{}, std::vector<std::string>{"model.tied=true"},
-                                           std::vector<std::string>{"model.mlp=swiglu", "model.norm=rmsnorm",
-                                                                    "model.positions=rope", "model.bias=false",
-                                                                    "model.n_kv_head=2"},
-                                           std::vector<std::string>{"model.dropout=0.1"},
-                                           std::vector<std::string>{"train.grad_accum=3"},
-                                           std::vector<std::string>{"train.recompute=true"},
-                                           std::vector<std::string>{"optim.rule=sgd", "data.batch_size=1"}));
+INSTANTIATE_TEST_SUITE_P(
+    Configs, MemoryPlanOf,
+    ::testing::Values(std::vector<std::string>{}, std::vector<std::string>{"model.tied=true"},
+                      std::vector<std::string>{"model.mlp=swiglu", "model.norm=rmsnorm", "model.positions=rope", "model.bias=false",
+                                               "model.n_kv_head=2"},
+                      std::vector<std::string>{"model.dropout=0.1"}, std::vector<std::string>{"train.grad_accum=3"},
+                      std::vector<std::string>{"train.recompute=true"},
+                      std::vector<std::string>{"train.loss=sampled", "train.sampled.negatives=10", "train.grad_accum=2"},
+                      std::vector<std::string>{"model.tied=true", "train.tied_two_source=true"},
+                      std::vector<std::string>{"model.tied=true", "train.untie_at=1"},
+                      std::vector<std::string>{"optim.group.0.params=blocks.*.mlp.*.weight", "optim.group.0.rule=muon"},
+                      std::vector<std::string>{"optim.rule=sgd", "data.batch_size=1"}));
 
 TEST(MemoryPlan, recompute_saves_most_of_the_activations) {
   const test::SmallRun files;
@@ -52,6 +55,42 @@ TEST(MemoryPlan, recompute_saves_most_of_the_activations) {
   EXPECT_LT(again.activations, kept.activations / 8);
   EXPECT_LT(again.training, kept.training);
   EXPECT_EQ(again.weights, kept.weights);
+}
+
+// Of a large vocabulary, which nothing but the table, the head and their state then has the size of.
+TEST(MemoryPlan, a_sampled_head_needs_no_gradient_of_the_vocabularys_size) {
+  const test::SmallRun files;
+  const MemoryPlan full = plan_memory(sized(files, {"model.vocab_size=50000"}));
+  const MemoryPlan sampled = plan_memory(sized(files, {"model.vocab_size=50000", "train.loss=sampled"}));
+  const auto table = static_cast<int64_t>(50000 * 64 * sizeof(Real));
+  EXPECT_EQ(sampled.weights, full.weights);
+  EXPECT_EQ(sampled.optimizer_state, full.optimizer_state);
+  EXPECT_LT(sampled.gradients, full.gradients - 0.9 * table);
+  EXPECT_LT(sampled.training, full.training - 0.9 * table);
+}
+
+TEST(MemoryPlan, two_sources_have_one_table_and_two_states) {
+  const test::SmallRun files;
+  const MemoryPlan one = plan_memory(sized(files, {"model.tied=true", "model.vocab_size=5000"}));
+  const MemoryPlan two = plan_memory(sized(files, {"model.tied=true", "model.vocab_size=5000", "train.tied_two_source=true"}));
+  EXPECT_EQ(two.weights, one.weights);
+  EXPECT_EQ(two.optimizer_state, one.optimizer_state + 2 * static_cast<int64_t>(5000 * 64 * sizeof(Real)));
+}
+
+TEST(Plan, says_what_becomes_of_the_head) {
+  const test::SmallRun files;
+  const auto remarks = [&](std::vector<std::string> sets) {
+    std::string all;
+    for (const std::string& remark : plan_sizes(sized(files, sets)).remarks) all += remark + "\n";
+    return all;
+  };
+  EXPECT_THAT(remarks({"train.loss=sampled", "train.sampled.negatives=10"}), ::testing::HasSubstr("sampled softmax"));
+  EXPECT_THAT(remarks({"model.tied=true", "train.tied_two_source=true"}), ::testing::HasSubstr("two sources"));
+  EXPECT_THAT(remarks({"model.tied=true", "train.untie_at=3"}), ::testing::HasSubstr("untied after step 3"));
+  const Plan tied = plan_sizes(sized(files, {"model.tied=true", "train.untie_at=30"}));  // of 10 steps
+  EXPECT_THAT(tied.parameters, plan_sizes(sized(files, {"model.tied=true"})).parameters);
+  EXPECT_THAT(plan_sizes(sized(files, {"model.tied=true", "train.untie_at=3"})).parameters,
+              plan_sizes(sized(files, {})).parameters);
 }
 
 TEST(MemoryPlan, state_is_that_of_the_group_that_takes_a_parameter) {
