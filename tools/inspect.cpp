@@ -32,18 +32,18 @@ int64_t parameter_count(const Checkpoint& checkpoint) {
 }
 
 std::string head_summary(const Config& config, int64_t step) {
-  if (!config.model.tied) return "untied";
-  const std::string tied = config.train.tied_two_source ? "tied (two sources)" : "tied";
+  if (!config.model.tied) return "untied head";
+  const std::string sources = config.train.tied_two_source ? " of two sources" : "";
   const int64_t until = config.train.untie_at;
-  if (until == 0) return tied;
-  return step < until ? fmt::format("{} until step {},", tied, until) : fmt::format("untied since step {},", until);
+  if (until == 0) return "tied head" + sources;
+  return step < until ? fmt::format("head{} tied until step {}", sources, until) : fmt::format("head untied since step {}", until);
 }
 
 std::string model_summary(const Checkpoint& checkpoint) {
   try {
     const Config config = parse_config(checkpoint.text("/config"), "/config");
     const GptConfig& m = config.model;
-    return fmt::format("{} layers, {} heads, {} wide, {} long, vocabulary {}; {}, {}, positions {}, {} head", m.n_layer, m.n_head,
+    return fmt::format("{} layers, {} heads, {} wide, {} long, vocabulary {}; {}, {}, positions {}, {}", m.n_layer, m.n_head,
                        m.d_model, m.max_seq_len, m.vocab_size, m.norm, m.mlp, m.positions,
                        head_summary(config, checkpoint.integer("/train/step")));
   } catch (const Error& e) {
