@@ -9,8 +9,14 @@
 namespace rowan {
 namespace {
 
+constexpr int64_t kLargestStep = INT32_MAX - 1;  // rows remember steps in 32 bits
 // After so many steps without a flush all rows are caught up, so that the history stays small beside a table worth deferring.
 constexpr size_t kLongestHistory = size_t{1} << 18;
+
+// Loaded numbers index tables and are counted up: none may be out of its range.
+void check_count(const std::string& what, int64_t loaded, int64_t low, int64_t high) {
+  if (loaded < low || loaded > high) fail_data("[optim] state '", what, "' holds ", loaded, "; expected ", low, " to ", high);
+}
 
 template <class Vector>
 void check_size(const std::string& name, const char* what, const Vector& loaded, int64_t size) {
@@ -117,13 +123,16 @@ void RowOptimizer::visit_slots(StateVisitor& v, const std::string& name, RowStat
 // The history is kept as learning rates: all else in it follows from the settings.
 void RowOptimizer::visit_steps(StateVisitor& v, const std::string& name, RowState& state) {
   v(name + "/step", state.step);
+  check_count(name + "/step", state.step, 0, kLargestStep);
   if (!state.row_steps.empty()) {
     v(name + "/row_steps", state.row_steps);
     check_size(name, "row_steps", state.row_steps, state.rows());
+    for (const int32_t n : state.row_steps) check_count(name + "/row_steps", n, 0, state.step);
   }
   if (!state.last_touch.empty()) {
     v(name + "/last_touch", state.last_touch);
     check_size(name, "last_touch", state.last_touch, state.rows());
+    for (const int32_t n : state.last_touch) check_count(name + "/last_touch", n, 0, state.step);
   }
   if (!state.tracks_rows()) return;
   std::vector<double> rates;
@@ -133,9 +142,8 @@ void RowOptimizer::visit_steps(StateVisitor& v, const std::string& name, RowStat
   if (!v.loading()) return;
   check_size(name, "last_steps", state.last_steps, state.rows());
   const int64_t base = state.step - std::ssize(rates);
-  for (int32_t last : state.last_steps)
-    if (last < base || last > state.step)
-      fail_data("[", rule(), "] state '", name, "/last_steps' holds ", last, "; expected ", base, " to ", state.step);
+  check_count(name + "/missed_lr", base, 0, state.step);
+  for (const int32_t last : state.last_steps) check_count(name + "/last_steps", last, base, state.step);
   state.forget();
   for (size_t i = 0; i < rates.size(); ++i)
     state.remember(make_record(*this, weight_decay_for(state.shape), state, base + static_cast<int64_t>(i) + 1, rates[i]));
