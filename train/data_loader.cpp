@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/rng.h"
+#include "train/counters.h"
 
 namespace rowan {
 namespace {
@@ -115,7 +116,7 @@ void DataLoader::visit_state(StateVisitor& v) {
   v("position", position);
   v("epoch", epochs);
   if (!v.loading()) return;
-  if (position < 0 || epochs != position / per_epoch_)
+  if (position < 0 || position > kLargestCount || epochs != position / per_epoch_)
     fail_data("[data] the checkpoint's position ", position, " and epoch ", epochs, " do not agree: ", per_epoch_,
               " sequences make an epoch");
   position_ = position;

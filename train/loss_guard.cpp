@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+#include "train/counters.h"
+
 namespace rowan {
 
 std::string LossGuard::judge(double loss) const {
@@ -42,8 +45,11 @@ void LossGuard::visit_state(StateVisitor& v) {
   v("skips", counts_.skips);
   v("rewinds", counts_.rewinds);
   v("failed_step", counts_.failed_step);
+  if (!v.loading()) return;
+  for (const int64_t count : {counts_.skips, counts_.rewinds, counts_.failed_step})
+    if (count < 0 || count > kLargestCount) fail_data("[resume] /train/guard has a count of ", count);
   // A resume may ask for another window: the newest losses serve, and a longer window fills up first.
-  if (v.loading() && static_cast<int64_t>(losses_.size()) > window_) losses_.erase(losses_.begin(), losses_.end() - window_);
+  if (static_cast<int64_t>(losses_.size()) > window_) losses_.erase(losses_.begin(), losses_.end() - window_);
 }
 
 }  // namespace rowan

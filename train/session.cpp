@@ -6,8 +6,10 @@
 #include <tuple>
 
 #include "core/kernels/reduce.h"
+#include "layers/parameter_specs.h"
 #include "optim/settings.h"
 #include "train/checkpoint_state.h"
+#include "train/counters.h"
 #include "train/precision.h"
 #include "train/untie.h"
 #include "train/versions.h"
@@ -184,6 +186,31 @@ void TrainSession::rewind_to(Checkpoint& checkpoint) {
   std::tie(best_loss, best_step) = best;
 }
 
+namespace {
+
+// The first array of floats with an element that is not finite.
+class FindNonFinite final : public StateVisitor {
+ public:
+  bool loading() const override { return false; }
+  void operator()(const std::string& name, Tensor& value) override { look(name, value.data(), value.size()); }
+  void operator()(const std::string&, int64_t&) override {}
+  void operator()(const std::string& name, double& value) override { look(name, &value, 1); }
+  void operator()(const std::string&, std::vector<int32_t>&) override {}
+  void operator()(const std::string&, std::vector<int64_t>&) override {}
+  void operator()(const std::string& name, std::vector<double>& value) override { look(name, value.data(), std::ssize(value)); }
+  void operator()(const std::string&, std::vector<uint8_t>&) override {}
+  const std::string& found() const { return found_; }
+
+ private:
+  template <class T>
+  void look(const std::string& name, const T* data, int64_t size) {
+    if (found_.empty() && !std::all_of(data, data + size, [](T x) { return std::isfinite(x); })) found_ = name;
+  }
+  std::string found_;
+};
+
+}  // namespace
+
 std::string TrainSession::find_non_finite() const {
   optimizers_->flush();
   for (const NamedParameter& p : optimizers_->parameters()) {
@@ -192,7 +219,9 @@ std::string TrainSession::find_non_finite() const {
     const bool finite = std::all_of(value.data(), value.data() + value.size(), [](Real x) { return std::isfinite(x); });
     if (!finite) return p.name;  // else only the squares overflow
   }
-  return "";
+  FindNonFinite state;
+  optimizers_->visit_state(state);
+  return state.found();
 }
 
 void TrainSession::save(CheckpointWriter& writer) {
@@ -235,6 +264,8 @@ void TrainSession::load(Checkpoint& checkpoint) {
     guard_.visit_state(guard);
   }
   checkpoint.finish();
+  for (const auto& [name, count] : {std::pair{"step", step_}, {"tokens", tokens_}})
+    if (count < 0 || count > kLargestCount) fail_data("[resume] /train/", name, " in '", checkpoint.path(), "' is ", count);
   ROWAN_CHECK(seed == config_.train.seed, "[resume] the checkpoint was made with train.seed = ", seed, ", not ",
               config_.train.seed);
 }
@@ -260,12 +291,29 @@ CheckpointImage make_image(TrainSession& session) {
   return writer.build({});
 }
 
+namespace {
+
+// Before memory is taken for a model: its parameters must be able to stand in the file that describes it.
+void check_size(const Checkpoint& checkpoint, const GptConfig& model) {
+  int64_t elements = 0;
+  for (const ParameterSpec& p : parameter_specs(model)) {
+    elements += p.shape.size();
+    if (elements > checkpoint.file_bytes() / static_cast<int64_t>(sizeof(float)))
+      fail_data("[checkpoint] /config in '", checkpoint.path(), "' describes a model whose parameters, up to ", p.name, ", are ",
+                elements, " numbers; the file has ", checkpoint.file_bytes(), " bytes");
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<const Tokenizer> checkpoint_tokenizer(const Checkpoint& checkpoint) {
   return Tokenizer::deserialize(checkpoint.text("/tokenizer/json"), checkpoint.path());
 }
 
 Config checkpoint_config(const Checkpoint& checkpoint) {
-  return parse_config(checkpoint.text("/config"), checkpoint.path());
+  Config config = parse_config(checkpoint.text("/config"), checkpoint.path());
+  check_size(checkpoint, config.model);
+  return config;
 }
 
 LoadedModel load_model(Checkpoint& checkpoint) {

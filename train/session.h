@@ -68,7 +68,7 @@ class TrainSession {
 
   void observe(UpdateObserver* observer) { observer_ = observer; }  // nullptr: nobody; it must outlive the steps that follow
 
-  // The first parameter with an element that is not finite; "" when there is none.
+  // The first parameter, or state of its optimizer, with an element that is not finite; "" when there is none.
   std::string find_non_finite() const;
 
   // After a step without update. Count it; false when that was the last one allowed: kMostSkips without an update between them,
@@ -139,6 +139,7 @@ struct LoadedModel {
 LoadedModel load_model(Checkpoint& checkpoint);
 
 std::shared_ptr<const Tokenizer> checkpoint_tokenizer(const Checkpoint& checkpoint);
+// Error (kData) also when the file is too small to hold the model that its config describes.
 Config checkpoint_config(const Checkpoint& checkpoint);
 
 }  // namespace rowan
