@@ -7,7 +7,9 @@
 #include <optional>
 
 #include "tools/command.h"
+#include "tools/guarded.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_hdf5.h"
 #include "train/config.h"
 #include "train/run_dir.h"
 #include "train/walk.h"
@@ -107,12 +109,26 @@ std::vector<std::string> files_to_verify(const std::string& path) {
   return paths;
 }
 
+// Every byte, and then whether HDF5 readers see what our loader sees: two files in one would show different weights to different
+// programs.
+VerifyReport verify(const std::string& path) {
+  VerifyReport report = verify_checkpoint(path);
+  if (!report.ok()) return report;
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(path);
+    run_guarded([&] { check_hdf5_view(checkpoint); }, path, checkpoint.file_bytes());
+  } catch (const Error& e) {
+    report.problem = e.what();
+  }
+  return report;
+}
+
 void run_verify(const InspectOptions& options) {
   const std::vector<std::string> paths = files_to_verify(options.path);
   size_t bad = 0;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
-    const VerifyReport report = verify_checkpoint(path);
+    const VerifyReport report = verify(path);
     bad += !report.ok();
     if (options.json) {
       all.push_back({{"path", path}, {"ok", report.ok()}, {"problem", report.problem}, {"damaged", report.damaged}});
@@ -145,7 +161,8 @@ void add_inspect_command(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
   CLI::App* command = app.add_subcommand("inspect", "What a checkpoint holds, and whether it is whole");
   command->add_option("checkpoint", options->path, "Checkpoint, or the directory of a run")->required()->type_name("CKPT|DIR");
-  CLI::Option* verify = command->add_flag("--verify", options->verify, "Check every byte; of a run, of all its checkpoints");
+  CLI::Option* verify = command->add_flag("--verify", options->verify,
+                                          "Check every byte, and that HDF5 readers see the same; of a run, of all its checkpoints");
   CLI::Option* digest =
       command->add_flag("--digest", options->digest, "Print one hash of the training state, the same for equal states")
           ->excludes(verify);

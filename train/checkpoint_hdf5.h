@@ -40,10 +40,19 @@ struct Hdf5Contents {
   struct Array {
     ArrayRef ref;  // data points into bytes
     std::vector<uint8_t> bytes;
+    int64_t offset = 0;  // of its first byte in the file; 0 when it has none
   };
   CheckpointInfo info;
-  std::vector<Array> arrays;
+  std::vector<Array> arrays;  // by path
 };
-Hdf5Contents read_hdf5(const std::string& path);
+enum class Hdf5Data {
+  kRead,       // all of it; /digest is left out, since it is of the file as it was
+  kTextsOnly,  // of other arrays the type, shape and place; /digest too
+};
+Hdf5Contents read_hdf5(const std::string& path, Hdf5Data what = Hdf5Data::kRead);
+
+// Compares what an HDF5 reader finds in the file with what our index says: the same arrays, types, shapes and places, the same
+// attributes, the same texts under /digest. Error (kData) naming the first difference. For libhdf5 the same caution holds as above.
+void check_hdf5_view(const Checkpoint& checkpoint);
 
 }  // namespace rowan

@@ -27,7 +27,7 @@ herr_t collect_link(hid_t, const char* name, const H5L_info_t* info, void* conte
 
 class Walker {
  public:
-  Walker(const std::string& path, int64_t file_bytes) : path_(path), file_bytes_(file_bytes) {}
+  Walker(const std::string& path, int64_t file_bytes, Hdf5Data what) : path_(path), file_bytes_(file_bytes), what_(what) {}
 
   void group(hid_t group, const std::string& prefix, int depth, std::vector<Hdf5Contents::Array>& out) const {
     if (depth > kDeepest) fail(prefix, "is nested too deep");
@@ -36,13 +36,13 @@ class Walker {
     for (const Link& link : links) {
       const std::string name = prefix + "/" + link.name;
       if (link.type != H5L_TYPE_HARD) fail(name, "is a soft or external link; only data in the file itself is read");
-      if (name == "/digest") continue;
+      if (name == "/digest" && what_ == Hdf5Data::kRead) continue;  // a new file gets a digest of its own
       const Hid object(H5Oopen(group, link.name.c_str(), H5P_DEFAULT), H5Oclose, "open an object");
       const H5I_type_t kind = H5Iget_type(object);
       if (kind == H5I_GROUP) {
         this->group(object, name, depth + 1, out);
       } else if (kind == H5I_DATASET) {
-        if (!valid_array_path(name)) fail(name, "does not belong in a checkpoint");
+        if (!valid_array_path(name) && prefix != "/digest") fail(name, "does not belong in a checkpoint");
         out.push_back(dataset(object, name));
       } else {
         fail(name, "is neither a group nor a dataset");
@@ -109,6 +109,8 @@ class Walker {
       if (__builtin_mul_overflow(bytes, d, &bytes)) fail(name, "has an impossible shape");
     }
     check_storage(dataset, name, bytes);
+    if (bytes > 0) array.offset = static_cast<int64_t>(H5Dget_offset(dataset));
+    if (what_ == Hdf5Data::kTextsOnly && !text) return array;
     array.bytes.resize(static_cast<size_t>(bytes));
     if (bytes > 0) check_hdf5(H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data()), "read a dataset");
     if (text) {
@@ -121,6 +123,7 @@ class Walker {
 
   const std::string& path_;
   int64_t file_bytes_;
+  Hdf5Data what_;
 };
 
 std::string text_attribute(hid_t file, const char* name) {  // "" when there is none of fixed length
@@ -163,7 +166,7 @@ CheckpointInfo read_info(hid_t file, const std::string& path) {
 
 }  // namespace
 
-Hdf5Contents read_hdf5(const std::string& path) {
+Hdf5Contents read_hdf5(const std::string& path, Hdf5Data what) {
   const int64_t file_bytes = File::open(path).size();  // also: a regular file that can be read
   const auto lock = hdf5_lock();
   const Hid access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make an access list");
@@ -171,7 +174,7 @@ Hdf5Contents read_hdf5(const std::string& path) {
   const Hid file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "open the file");
   Hdf5Contents contents;
   contents.info = read_info(file, path);
-  Walker(path, file_bytes).group(file, "", 0, contents.arrays);
+  Walker(path, file_bytes, what).group(file, "", 0, contents.arrays);
   std::sort(contents.arrays.begin(), contents.arrays.end(), [](const auto& a, const auto& b) { return a.ref.path < b.ref.path; });
   return contents;
 }

@@ -11,6 +11,7 @@
 #include "tests/support/run_command.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/small_checkpoint.h"
+#include "train/checkpoint_format.h"
 
 namespace rowan {
 namespace {
@@ -171,6 +172,66 @@ TEST_F(Foreign, named_types) {
 TEST_F(Foreign, another_format) {
   H5Adelete(file_, "format");
   EXPECT_THAT(read(), HasSubstr("no attribute format"));
+}
+
+// A file of two faces: libhdf5 edits it, and then it gets a header whose digest fits, with the index as it was.
+class TwoFaces : public Foreign {
+ protected:
+  std::string view() {
+    H5Fclose(file_);
+    file_ = -1;
+    std::ifstream in(path_, std::ios::binary);
+    std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
+    CheckpointHeader header = *peek_header(std::span(bytes).first(CheckpointHeader::kBytes));
+    header.file_bytes = static_cast<int64_t>(bytes.size());
+    sign(header, bytes);
+    std::ofstream(path_, std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    try {
+      check_hdf5_view(Checkpoint::open(path_));  // which it passes
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "the same";
+  }
+  // Another array under the name of one that is there: the old data stays where the index says.
+  void replace(const char* name, hid_t type, std::vector<hsize_t> dims) {
+    add("/rng/new", type, std::move(dims), allocate_early);
+    ASSERT_GE(H5Ldelete(file_, name, H5P_DEFAULT), 0);
+    ASSERT_GE(H5Lmove(file_, "/rng/new", file_, name, H5P_DEFAULT, H5P_DEFAULT), 0);
+  }
+};
+
+TEST_F(TwoFaces, untouched_it_has_one) {
+  EXPECT_EQ(view(), "the same");
+}
+TEST_F(TwoFaces, data_elsewhere) {
+  replace("/rng/seen", H5T_STD_I32LE, {2});
+  EXPECT_THAT(view(), AllOf(HasSubstr("the place of /rng/seen"), HasSubstr("something else than its index says")));
+}
+TEST_F(TwoFaces, another_shape) {
+  replace("/rng/seen", H5T_STD_I32LE, {2, 1});
+  EXPECT_THAT(view(), HasSubstr("the shape of /rng/seen is (2,1); expected (2)"));
+}
+TEST_F(TwoFaces, another_type) {
+  replace("/rng/seen", H5T_STD_U8LE, {2});
+  EXPECT_THAT(view(), HasSubstr("the type of /rng/seen is uint8; expected int32"));
+}
+TEST_F(TwoFaces, one_array_more) {
+  add("/model/new", H5T_IEEE_F32LE, {4}, allocate_early);
+  EXPECT_THAT(view(), HasSubstr("/model/new is not in the index"));
+}
+TEST_F(TwoFaces, one_array_less) {
+  H5Ldelete(file_, "/rng/seen", H5P_DEFAULT);
+  EXPECT_THAT(view(), HasSubstr("it has 10 of 11 arrays"));
+}
+TEST_F(TwoFaces, another_digest) {
+  H5Ldelete(file_, "/digest/state", H5P_DEFAULT);
+  EXPECT_THAT(view(), HasSubstr("/digest/state or /digest/index is missing"));
+}
+TEST_F(TwoFaces, another_attribute) {
+  H5Adelete(file_, "created");
+  EXPECT_THAT(view(), HasSubstr("the attribute created"));
 }
 
 TEST(CheckpointHdf5, not_hdf5_is_an_error_with_the_librarys_reason) {
