@@ -4,12 +4,15 @@
 //   ROWAN_FAULT_AT     index of the call that goes wrong, from 0; none: calls are only counted
 //   ROWAN_FAULT_KIND   kill | short | an errno: 28 (ENOSPC), 5 (EIO), 4 (EINTR)
 //   ROWAN_FAULT_REPORT file that gets the number of calls, and the name of the one that was struck
+//   ROWAN_FAULT_QUOTA  "bytes/calls": files below the directory may together hold so many bytes, in every second stretch of so many
+//                      calls; a device that fills up and empties again. What does not fit is cut short, then refused with ENOSPC
 //
 // Covered: open, openat, close, read-free writes (write, pwrite), fsync, fdatasync, fallocate, ftruncate, rename, renameat2, link,
 // unlink, mkdir, mmap. A close that fails has closed, as on Linux. "short" halves writes and does nothing to other calls.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,6 +39,7 @@ struct Plan {
   long at = -1;
   bool kill = false, half = false;
   int code = 0;
+  long quota = -1, stretch = 1;
   int report = -1;
 
   Plan() {
@@ -46,6 +50,11 @@ struct Plan {
     kill = kind != nullptr && strcmp(kind, "kill") == 0;
     half = kind != nullptr && strcmp(kind, "short") == 0;
     if (kind != nullptr && !kill && !half) code = atoi(kind);
+    if (const char* q = getenv("ROWAN_FAULT_QUOTA")) {
+      char* end = nullptr;
+      quota = strtol(q, &end, 10);
+      if (*end == '/') stretch = strtol(end + 1, nullptr, 10);
+    }
     if (const char* path = getenv("ROWAN_FAULT_REPORT")) {
       report = real<int (*)(const char*, int, ...)>("open")(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     }
@@ -75,6 +84,26 @@ void tell(const char* name) {
   char line[96];
   const int n = snprintf(line, sizeof line, "struck %s\n", name);
   if (plan().report >= 0) (void)!real<ssize_t (*)(int, const void*, size_t)>("write")(plan().report, line, static_cast<size_t>(n));
+}
+
+// Bytes below the directory; nftw() takes no context.
+thread_local long used_bytes;
+int add_size(const char*, const struct stat* status, int type, FTW*) {
+  if (type == FTW_F) used_bytes += status->st_size;
+  return 0;
+}
+
+// How many of `bytes` more find room now; `bytes` when there is no quota at the moment.
+size_t room_for(const char* name, bool counts, size_t bytes) {
+  const Plan& p = plan();
+  if (p.quota < 0 || !counts || calls.load() / p.stretch % 2 == 0) return bytes;
+  used_bytes = 0;
+  nftw(p.directory, add_size, 8, FTW_PHYS);
+  const long left = p.quota - used_bytes;
+  const size_t room = left <= 0 ? 0 : static_cast<size_t>(left);
+  if (room >= bytes) return bytes;
+  tell(name);
+  return room;
 }
 
 enum class Fate { kNormal, kFails, kHalf };
@@ -136,6 +165,14 @@ int close(int fd) {
 ssize_t write(int fd, const void* data, size_t bytes) {
   const Fate f = fate("write", inside(fd));
   if (f == Fate::kFails) return -1;
+  const size_t room = room_for("write", inside(fd), bytes);
+  if (room < bytes) {
+    if (room == 0) {
+      errno = ENOSPC;
+      return -1;
+    }
+    bytes = room;
+  }
   return real<ssize_t (*)(int, const void*, size_t)>("write")(fd, data, f == Fate::kHalf ? (bytes + 1) / 2 : bytes);
 }
 
@@ -157,6 +194,10 @@ int fdatasync(int fd) {
 }
 int fallocate(int fd, int mode, off_t offset, off_t length) {
   if (fate("fallocate", inside(fd)) == Fate::kFails) return -1;
+  if (room_for("fallocate", inside(fd), static_cast<size_t>(length)) < static_cast<size_t>(length)) {
+    errno = ENOSPC;
+    return -1;
+  }
   return real<int (*)(int, int, off_t, off_t)>("fallocate")(fd, mode, offset, length);
 }
 int ftruncate(int fd, off_t length) noexcept {

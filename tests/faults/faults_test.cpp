@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -158,6 +159,87 @@ TEST_F(Faults, every_call_of_a_run_may_fail_or_be_the_last) {
   std::string names;
   for (const std::string& name : struck) names += " " + name;
   std::printf("%d faults over %ld calls (stride %ld):%s\n", points, calls, stride(), names.c_str());
+}
+
+// Whatever a run met on the way, its log has whole lines, one a step at most, and it goes on to the state of one that met nothing.
+TEST_F(Faults, on_a_device_that_fills_up_and_empties_again_nothing_is_lost) {
+  const std::string whole = dir_.file("whole");
+  const std::vector<std::string> sets = {"--set", "train.steps=60", "--set", "train.eval_every=5"};
+  std::vector<std::string> command = {ROWAN_BINARY, "train", config_, "--out", whole};
+  command.insert(command.end(), sets.begin(), sets.end());
+  ASSERT_EQ(run_command(command).exit_code, 0);
+  const std::string wanted = digest_of_run(whole);
+  const auto image = static_cast<long>(fs::file_size(whole + "/best.h5"));
+  int full = 0, failed_ends = 0, warned = 0, runs = 0;
+  for (const char* background : {"false", "true"}) {
+    for (const long images : {1, 2, 4}) {  // room for no checkpoint, for one, for some
+      for (const long stretch : {40, 90, 250}) {
+        const std::string run = dir_.file("run"), when = join_text(images, " images, ", stretch, " calls, background ", background);
+        test::CommandOptions options = fault(run, -1, "28");
+        options.environment.emplace_back("ROWAN_FAULT_QUOTA", join_text(images * image + image / 2, "/", stretch));
+        command[4] = run;
+        command.resize(5);
+        command.insert(command.end(), sets.begin(), sets.end());
+        command.insert(command.end(), {"--set", std::string("checkpoint.background=") + background});
+        const CommandResult r = run_command(command, options);
+        EXPECT_TRUE(r.exit_code == 0 || r.exit_code == 1) << when << r.err;
+        EXPECT_EQ(r.err.find("ENOSPC") != std::string::npos, r.exit_code == 1) << when << r.err;
+        full += !reported("struck").empty();
+        warned += r.out.find("training goes on") != std::string::npos;
+        failed_ends += r.exit_code == 1;
+        ++runs;
+        const std::vector<int64_t> steps = fs::exists(run) ? checkpoint_steps(run) : std::vector<int64_t>{};
+        for (const int64_t step : steps)
+          EXPECT_TRUE(verify_checkpoint(run + "/checkpoints/" + checkpoint_file_name(step)).ok()) << when;
+        EXPECT_TRUE(r.exit_code == 1 || (!steps.empty() && steps.back() == 60)) << when;
+        command.push_back("--resume");
+        const CommandResult again = run_command(command);
+        EXPECT_EQ(again.exit_code, 0) << when << again.err;
+        EXPECT_EQ(digest_of_run(run), wanted) << when;
+        expect_each_step_once(run, when);
+        fs::remove_all(run);
+      }
+    }
+  }
+  EXPECT_GT(full, runs / 2);
+  EXPECT_GT(warned, 0);
+  std::printf("%d runs, %d met a full device, %d said so and went on, %d ended with exit code 1\n", runs, full, warned,
+              failed_ends);
+}
+
+// The same on a device that is really small, where the system allows a test to mount one.
+TEST_F(Faults, on_a_small_tmpfs_that_fills_up_and_empties_again_nothing_is_lost) {
+  const std::string device = dir_.file("device");
+  fs::create_directory(device);
+  if (run_command({"mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", device}).exit_code != 0)
+    GTEST_SKIP() << "mounting is not allowed here; the shim's quota above takes its place";
+  const std::string run = device + "/run", filler = device + "/filler";
+  std::vector<std::string> command = {ROWAN_BINARY, "train", config_, "--out", run};
+  for (const char* set : {"train.steps=600", "train.eval_every=0", "train.log_every=100"})
+    command.insert(command.end(), {"--set", set});
+  std::atomic<bool> done = false;
+  std::thread other([&] {  // somebody else on the device
+    while (!done) {
+      std::ofstream(filler) << std::string(1 << 20, 'x');
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      fs::remove(filler);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  const CommandResult r = run_command(command);
+  done = true;
+  other.join();
+  EXPECT_TRUE(r.exit_code == 0 || r.exit_code == 1) << r.err;
+  EXPECT_NE((r.out + r.err).find("ENOSPC"), std::string::npos) << r.out << r.err;
+  const std::vector<int64_t> steps = fs::exists(run) ? checkpoint_steps(run) : std::vector<int64_t>{};
+  for (const int64_t step : steps) EXPECT_TRUE(verify_checkpoint(run + "/checkpoints/" + checkpoint_file_name(step)).ok()) << step;
+  command.push_back("--resume");
+  EXPECT_EQ(run_command(command).exit_code, 0);
+  command[4] = dir_.file("whole");
+  EXPECT_EQ(run_command(command).exit_code, 0);
+  EXPECT_EQ(digest_of_run(run), digest_of_run(dir_.file("whole")));
+  EXPECT_EQ(digest_of_run(run).size(), 33u);
+  run_command({"umount", device});
 }
 
 // Starts the command, kills it after a while, and says whether it was still alive then.
