@@ -52,6 +52,16 @@ TEST(Saving, after_max_minutes_the_run_saves_and_ends_well) {
   EXPECT_EQ(run.digest("a"), run.digest("whole"));
 }
 
+TEST(Saving, every_so_many_minutes_a_checkpoint_is_made) {
+  const CommandRun run;
+  const CommandResult r = run.train(
+      "a", {"train.steps=100000000", "train.max_minutes=0.03", "checkpoint.every_minutes=0.002", "checkpoint.keep_last=100"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  const size_t checkpoints = run.events("a", "checkpoint").size();
+  EXPECT_GE(checkpoints, 3u);  // 15 in 1.8 seconds, and one at the end, on a machine with nothing else to do
+  EXPECT_LE(checkpoints, 16u);
+}
+
 // Files may not grow beyond this many bytes in programs that the test starts: writing more fails with EFBIG.
 class FileLimit {
  public:
