@@ -8,8 +8,8 @@ declare -A sets=(
   [build]="g++ cmake ninja-build pkg-config ccache libopenblas-dev libdnnl-dev libhdf5-dev libtomlplusplus-dev libcli11-dev
            libfmt-dev nlohmann-json3-dev libxxhash-dev libboost-math-dev"
   [text]="bible-kjv"
-  [test]="libgtest-dev libgmock-dev python3"
-  [ci]="git clang-14 clang-format-14 clang-tidy-14 shellcheck"
+  [test]="libgtest-dev libgmock-dev python3 python3-h5py hdf5-tools"
+  [ci]="git clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 shellcheck"
 )
 
 wanted=()
