@@ -297,6 +297,7 @@ namespace {
 void check_size(const Checkpoint& checkpoint, const GptConfig& model) {
   int64_t elements = 0;
   for (const ParameterSpec& p : parameter_specs(model)) {
+    if (p.shared) continue;
     elements += p.shape.size();
     if (elements > checkpoint.file_bytes() / static_cast<int64_t>(sizeof(float)))
       fail_data("[checkpoint] /config in '", checkpoint.path(), "' describes a model whose parameters, up to ", p.name, ", are ",

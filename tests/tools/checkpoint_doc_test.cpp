@@ -46,7 +46,9 @@ TEST(CheckpointDocument, names_every_dataset_that_a_file_may_hold) {
   const SmallRun run;
   std::set<std::string> names;
   for (const std::string& rule : optimizer_rules())
-    collect({"optim.group.0.params=embed.*", "optim.group.0.rule=" + rule, "train.spike.window=3"}, run, names);
+    collect({rule == "muon" ? "optim.group.0.params=*.qkv.weight" : "optim.group.0.params=embed.*", "optim.group.0.rule=" + rule,
+             "train.spike.window=3"},
+            run, names);
   collect({"optim.group.0.params=embed.*", "optim.group.0.rule=adamw", "optim.group.0.untouched=exact"}, run, names);
   collect({"optim.group.0.params=embed.*", "optim.group.0.rule=adamw", "optim.group.0.untouched=exact",
            "optim.group.0.catch_up=closed"},

@@ -31,7 +31,8 @@ struct Combination {
   }
 };
 
-// Every registered rule, on the row-sparse tables, and the ways in which rows may lag behind. "rule axis=value ..."
+// Every registered rule, on the row-sparse tables (muon, which takes none, on matrices), and the ways in which rows may lag behind.
+// "rule axis=value ..."
 std::vector<std::string> all_rules() {
   std::vector<std::string> rules = optimizer_rules();
   for (const char* more : {"adamw untouched=exact", "sgd untouched=exact"}) rules.push_back(more);
@@ -58,7 +59,7 @@ Config config_of(const test::SmallRun& run, const Combination& c) {
                                    "data.tokenizer=byte",
                                    "data.seq_len=5",
                                    "data.batch_size=2",
-                                   "optim.group.0.params=embed.*"};
+                                   std::string("optim.group.0.params=") + (c.rule == "muon" ? "*.qkv.weight" : "embed.*")};
   std::istringstream words(c.rule);
   std::string word;
   words >> word;
