@@ -42,8 +42,8 @@ struct Job {
 // microseconds pass, and a sleeping thread takes longer than that to wake.
 class Threads::Workers {
  public:
-  explicit Workers(int count) : spins_(count <= usable_cores() ? 20000 : 0) {
-    for (int i = 1; i < count; ++i) threads_.emplace_back([this] { work(); });
+  explicit Workers(int count) : spins_(count <= usable_cores() ? 20000 : 0), shares_(static_cast<size_t>(count)) {
+    for (int i = 1; i < count; ++i) threads_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
   }
 
   ~Workers() {
@@ -57,17 +57,30 @@ class Threads::Workers {
 
   void run(const Job& job) {
     job_ = job;
-    next_.store(0, std::memory_order_relaxed);
+    const auto count = static_cast<int64_t>(shares_.size());
+    for (int64_t i = 0; i < count; ++i) {
+      Share& share = shares_[static_cast<size_t>(i)];
+      share.next.store(job.pieces * i / count, std::memory_order_relaxed);
+      share.end = job.pieces * (i + 1) / count;
+    }
     active_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
     generation_.fetch_add(1);
     generation_.notify_all();
-    take_pieces();
+    take_pieces(0);
     wait_for_workers();
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
  private:
-  void work() {
+  // What a thread takes first; then it helps the others. Loops over the same data give a thread the same part of it each time, and
+  // find it in that core's caches: where the cores do not share one, fetching what another core wrote last costs more than the
+  // work.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
+  void work(size_t self) {
     set_flush_to_zero();
     inside_loop = true;
     for (uint32_t seen = 0;;) {
@@ -75,19 +88,23 @@ class Threads::Workers {
       generation_.wait(seen);
       seen = generation_.load();
       if (stop_.load()) return;
-      take_pieces();
+      take_pieces(self);
       if (active_.fetch_sub(1) == 1) active_.notify_one();
     }
   }
 
-  void take_pieces() {
-    for (int64_t i; (i = next_.fetch_add(1)) < job_.pieces;) {
+  void take_pieces(size_t self) {
+    for (size_t k = 0; k < shares_.size(); ++k) take_share(shares_[(self + k) % shares_.size()]);
+  }
+
+  void take_share(Share& share) {
+    for (int64_t i; (i = share.next.fetch_add(1)) < share.end;) {
       try {
         job_.function(job_.context, i);
       } catch (...) {
         const std::lock_guard lock(error_mutex_);
         if (!error_) error_ = std::current_exception();
-        next_.store(job_.pieces);
+        for (Share& s : shares_) s.next.store(s.end);
       }
     }
   }
@@ -100,7 +117,7 @@ class Threads::Workers {
   const int spins_;
   Job job_;
   std::atomic<uint32_t> generation_{0};
-  std::atomic<int64_t> next_{0};
+  std::vector<Share> shares_;
   std::atomic<int> active_{0};
   std::atomic<bool> stop_{false};
   std::mutex error_mutex_;
