@@ -26,7 +26,16 @@ SortedIds sort_ids(std::span<const int32_t> ids);
 struct Occurrences {
   SortedIds sorted;
   std::vector<const Real*> rows;  // (n), in order of appearance, each of width D
+
+  int64_t count() const { return static_cast<int64_t>(rows.size()); }            // n
+  int64_t unique() const { return static_cast<int64_t>(sorted.unique.size()); }  // U
+  int64_t run_length(int64_t k) const { return sorted.begin[static_cast<size_t>(k) + 1] - sorted.begin[static_cast<size_t>(k)]; }
 };
+// out[from..to) = the columns [from, to) of the gradient of sorted.unique[k], its occurrences added in token order.
+void sum_run(const Occurrences& o, int64_t k, int64_t from, int64_t to, Real* out);
+// A run as long as this is worth splitting among threads: by columns, never by tokens, so that the order of additions stays.
+inline constexpr int64_t kLongRun = 256;
+inline constexpr int64_t kLongRunColumns = 64;  // that one thread takes
 
 class RowSparseGrad {
  public:
@@ -46,7 +55,8 @@ class RowSparseGrad {
   // unless it was told to keep them.
   void keep_occurrences(bool keep) { keep_ = keep; }
   bool has_occurrences() const { return !pending_.empty() ? sums_.empty() || keep_ : !kept_.empty(); }
-  Occurrences occurrences() const;
+  // Sorted once, and kept until the next append(). Valid as long as the gradient is neither cleared nor appended to.
+  const Occurrences& occurrences();
 
   // After coalesce(). Everything below is in the order of ids().
   const std::vector<int32_t>& ids() const;        // (U), strictly increasing
@@ -63,12 +73,15 @@ class RowSparseGrad {
     Ids ids;
     Tensor dy;  // (n,D)
   };
+  Occurrences all_occurrences() const;
 
   int64_t rows_ = 0, width_ = 0;
   std::vector<Chunk> pending_, kept_;
   bool keep_ = false;
   std::vector<int32_t> ids_, counts_;
   Tensor sums_;
+  Occurrences occurrences_;  // when sorted_
+  bool sorted_ = false;
 };
 
 }  // namespace rowan

@@ -12,11 +12,13 @@
 namespace rowan {
 namespace {
 
-ROWAN_VECTORIZED void adagrad_row(Real* __restrict w, Real* __restrict h, const Real* __restrict g, int64_t n, Real lr, Real eps) {
+ROWAN_VECTORIZED void adagrad_row(Real* __restrict w, Real* __restrict h, const Real* __restrict g, int64_t n, Real lr, Real eps,
+                                  Real grad_scale) {
   for (int64_t j = 0; j < n; ++j) {
-    h[j] += g[j] * g[j];
+    const Real gj = grad_scale * g[j];
+    h[j] += gj * gj;
     // 0 / 0 where eps and the accumulator are 0 must stay no step.
-    w[j] -= g[j] == 0 ? Real{0} : lr * g[j] / (std::sqrt(h[j]) + eps);
+    w[j] -= gj == 0 ? Real{0} : lr * gj / (std::sqrt(h[j]) + eps);
   }
 }
 
@@ -34,11 +36,12 @@ class Adagrad final : public RowOptimizer {
   }
   std::vector<Slot> slots() const override { return {{"sum", Slot::Per::kElement, initial_}}; }
   bool elementwise() const override { return true; }
+  bool scales_gradient() const override { return true; }
   bool idle_without_gradient() const override { return true; }
 
   void update_rows(const RowBlock& b) const override {
     for (int64_t k = 0; k < b.rows; ++k)
-      adagrad_row(b.weight(k), b.slot(0, k), b.grad(k), b.width, static_cast<Real>(b.lr), static_cast<Real>(eps_));
+      adagrad_row(b.weight(k), b.slot(0, k), b.grad(k), b.width, static_cast<Real>(b.lr), static_cast<Real>(eps_), b.grad_scale);
   }
 
  private:

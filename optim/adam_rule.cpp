@@ -10,14 +10,15 @@ namespace {
 
 // denominator = sqrt(v + inside) * root_factor + outside covers the three places of eps.
 struct AdamScalars {
-  Real beta2, one_minus_beta1, one_minus_beta2, step_size, inside, root_factor, outside;
+  Real beta2, one_minus_beta1, one_minus_beta2, step_size, inside, root_factor, outside, grad_scale;
 };
 
 ROWAN_VECTORIZED void adam_row(Real* __restrict w, Real* __restrict m, Real* __restrict v, const Real* __restrict g, int64_t n,
                                const AdamScalars s) {
   for (int64_t j = 0; j < n; ++j) {
-    const Real mj = m[j] + s.one_minus_beta1 * (g[j] - m[j]);
-    const Real vj = s.beta2 * v[j] + s.one_minus_beta2 * (g[j] * g[j]);
+    const Real gj = s.grad_scale * g[j];
+    const Real mj = m[j] + s.one_minus_beta1 * (gj - m[j]);
+    const Real vj = s.beta2 * v[j] + s.one_minus_beta2 * (gj * gj);
     m[j] = mj;
     v[j] = vj;
     w[j] -= s.step_size * mj / (std::sqrt(vj + s.inside) * s.root_factor + s.outside);
@@ -50,6 +51,7 @@ void AdamRule::update_rows(const RowBlock& b) const {
   s.beta2 = static_cast<Real>(beta2_);
   s.one_minus_beta1 = static_cast<Real>(1 - beta1_);
   s.one_minus_beta2 = static_cast<Real>(1 - beta2_);
+  s.grad_scale = b.grad_scale;
   for (int64_t k = 0; k < b.rows; ++k) {
     const StepScalars& step = b.scalars(k);
     s.step_size = static_cast<Real>(step.c[0]);

@@ -1,7 +1,9 @@
 // The norm of all gradients taken together, and clipping by it.
 //
 // Rows of a row-sparse gradient are summed over repeated ids first: clipping is about the gradient, not about its pieces.
-// Squares are added in double, in pieces cut by size and joined in order, so the norm has the same bits for any thread count.
+// They are not written down for it: where few ids repeat, sums live as long as a row's squares take, and the update makes them
+// again. Squares are added in double, row by row and in pieces cut by size and joined in order, so the norm has the same bits for
+// any thread count.
 //
 //   GradNorm norm = global_grad_norm(parameters);
 //   if (!norm.finite) ...                          // stop before any step: nothing has been changed

@@ -3,8 +3,11 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "core/nearest.h"
+#include "core/parallel.h"
 #include "optim/settings.h"
 
 namespace rowan {
@@ -36,6 +39,21 @@ std::string pad(std::string text, size_t width) {
 std::string kinds_of(const GroupReport& g) {
   if (g.row_sparse == 0) return "dense";
   return g.dense == 0 ? "row-sparse" : join_text(g.dense, " dense, ", g.row_sparse, " row-sparse");
+}
+
+// One parallel loop over the pieces of all: a model's many small tensors don't each wait for all threads to end.
+void run_together(const std::vector<std::unique_ptr<PiecewiseStep>>& steps) {
+  std::vector<std::pair<const PiecewiseStep*, int64_t>> pieces;
+  for (const auto& step : steps)
+    for (int64_t i = 0; i < step->pieces(); ++i) pieces.emplace_back(step.get(), i);
+  const auto start = std::chrono::steady_clock::now();
+  parallel_pieces(std::ssize(pieces), [&](int64_t i) {
+    const auto& [step, piece] = pieces[static_cast<size_t>(i)];
+    step->run(piece);
+  });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  for (const auto& step : steps)
+    step->finish(seconds * static_cast<double>(step->pieces()) / static_cast<double>(std::max<size_t>(1, pieces.size())));
 }
 
 }  // namespace
@@ -74,8 +92,21 @@ GradNorm OptimizerSet::clip_and_step(double clip_norm, StepInfo info) {
 }
 
 void OptimizerSet::step(const StepInfo& info) {
-  for (size_t i = 0; i < parameters_.size(); ++i)
-    groups_[group_of_[i]].optimizer->step(parameters_[i].name, *parameters_[i].parameter, info);
+  std::vector<std::unique_ptr<PiecewiseStep>> steps;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    Optimizer& optimizer = *groups_[group_of_[i]].optimizer;
+    const NamedParameter& p = parameters_[i];
+    if (auto pieces = optimizer.step_in_pieces(p.name, *p.parameter, info)) {
+      steps.push_back(std::move(pieces));
+    } else {
+      optimizer.step(p.name, *p.parameter, info);
+    }
+  }
+  run_together(steps);
+}
+
+UpdateReport OptimizerSet::last_update(const std::string& parameter) const {
+  return groups_[group_of_[index_of(parameter)]].optimizer->last_update(parameter);
 }
 
 void OptimizerSet::visit_state(StateVisitor& v) {

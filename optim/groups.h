@@ -54,6 +54,8 @@ class OptimizerSet {
   // The second half alone, for gradients that are known to be finite.
   void step(const StepInfo& info);
 
+  UpdateReport last_update(const std::string& parameter) const;  // Error for an unknown name
+
   // Before the rows of a parameter are read, and before all of them are: optimizer.h. Free where no row can lag behind.
   void catch_up(const std::string& parameter, std::span<const int32_t> ids);
   void flush();

@@ -12,14 +12,15 @@ namespace rowan {
 namespace {
 
 struct LionScalars {
-  Real lr, beta1, one_minus_beta1, beta2, one_minus_beta2;
+  Real lr, beta1, one_minus_beta1, beta2, one_minus_beta2, grad_scale;
 };
 
 ROWAN_VECTORIZED void lion_row(Real* __restrict w, Real* __restrict m, const Real* __restrict g, int64_t n, const LionScalars s) {
   for (int64_t j = 0; j < n; ++j) {
-    const Real c = s.beta1 * m[j] + s.one_minus_beta1 * g[j];
+    const Real gj = s.grad_scale * g[j];
+    const Real c = s.beta1 * m[j] + s.one_minus_beta1 * gj;
     w[j] -= s.lr * static_cast<Real>((c > 0) - (c < 0));
-    m[j] = s.beta2 * m[j] + s.one_minus_beta2 * g[j];
+    m[j] = s.beta2 * m[j] + s.one_minus_beta2 * gj;
   }
 }
 
@@ -34,10 +35,11 @@ class Lion final : public RowOptimizer {
   }
   std::vector<Slot> slots() const override { return {{"exp_avg"}}; }
   bool elementwise() const override { return true; }
+  bool scales_gradient() const override { return true; }
 
   void update_rows(const RowBlock& b) const override {
-    const LionScalars s{static_cast<Real>(b.lr), static_cast<Real>(beta1_), static_cast<Real>(1 - beta1_),
-                        static_cast<Real>(beta2_), static_cast<Real>(1 - beta2_)};
+    const LionScalars s{static_cast<Real>(b.lr),   static_cast<Real>(beta1_),     static_cast<Real>(1 - beta1_),
+                        static_cast<Real>(beta2_), static_cast<Real>(1 - beta2_), b.grad_scale};
     for (int64_t k = 0; k < b.rows; ++k) lion_row(b.weight(k), b.slot(0, k), b.grad(k), b.width, s);
   }
 

@@ -11,6 +11,12 @@ void Optimizer::visit(FieldVisitor& v) {
 }
 
 void Optimizer::validate() const {}
+std::unique_ptr<PiecewiseStep> Optimizer::step_in_pieces(const std::string&, Parameter&, const StepInfo&) {
+  return nullptr;
+}
+UpdateReport Optimizer::last_update(const std::string&) const {
+  return {};
+}
 void Optimizer::catch_up(const std::string&, Parameter&, std::span<const int32_t>) {}
 void Optimizer::flush(const std::string&, Parameter&) {}
 

@@ -20,6 +20,7 @@
 #include "core/parameter.h"
 #include "core/registry.h"
 #include "core/visit.h"
+#include "optim/update_report.h"
 
 namespace rowan {
 
@@ -27,6 +28,16 @@ struct StepInfo {
   int64_t step = 1;       // of the run, from 1. Rules count for themselves: a parameter without a gradient is not stepped
   double lr_factor = 1;   // the schedule's; a rule's learning rate is lr * lr_factor
   double grad_scale = 1;  // every gradient element is multiplied by this as it is read: global-norm clipping, folded in
+};
+
+// A step that can be cut into pieces, which touch nothing in common: those of many parameters then run as one parallel loop.
+// The result does not depend on who takes which piece.
+class PiecewiseStep {
+ public:
+  virtual ~PiecewiseStep() = default;
+  virtual int64_t pieces() const = 0;
+  virtual void run(int64_t piece) const = 0;  // from any thread
+  virtual void finish(double seconds) = 0;    // after all pieces; seconds: what they took. Consumes the gradient
 };
 
 class Optimizer {
@@ -50,6 +61,11 @@ class Optimizer {
 
   // Consumes and clears p's gradient; without one it does nothing. The gradient must be finite.
   virtual void step(const std::string& name, Parameter& p, const StepInfo& info) = 0;
+
+  // The same step as pieces, counted as begun; nullptr where the rule or the gradient does not allow it: step() is then called.
+  virtual std::unique_ptr<PiecewiseStep> step_in_pieces(const std::string& name, Parameter& p, const StepInfo& info);
+  // What the last step of a parameter did; all zeros from a rule that keeps no account.
+  virtual UpdateReport last_update(const std::string& name) const;
 
   // Rows of a row-sparse parameter may lag behind (row_axes.h: untouched = exact, decay = deferred). catch_up() makes up what the
   // given rows have missed, and comes before they are read: before the forward pass. ids may repeat; an id outside the table is an

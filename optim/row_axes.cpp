@@ -23,8 +23,8 @@ void RowAxes::visit(FieldVisitor& v) {
     one_of({"none", "value", "row_norm", "cowclip"}));
   v("clip_bound", clip_bound, "the bound of clip; for cowclip the share of the row's norm", above(0));
   v("clip_floor", clip_floor, "cowclip: smallest norm of a row that counts", at_least(0));
-  v("sweep_above", sweep_above, "exact rows: share of touched rows above which the whole table is swept, with the same result",
-    between(0, 1));
+  v("sweep_above", sweep_above,
+    "exact rows that replay: share of touched rows above which the whole table is swept, with the same result", between(0, 1));
 }
 
 void RowAxes::validate(const std::string& rule, double weight_decay) const {

@@ -35,9 +35,10 @@ struct RowAxes {
   std::string clip = "none";
   double clip_bound = 1;
   double clip_floor = 1e-5;
-  // An exact table is updated in one sweep over all rows when more than this share of them is touched: the same bits, and past some
-  // share sequential memory is faster than scattered rows and their bookkeeping.
-  double sweep_above = 0.9;
+  // An exact table whose rows replay is updated in one sweep over all of them when more than this share is touched: the same bits,
+  // and past some share sequential memory is faster than scattered rows and their bookkeeping (docs/PERFORMANCE.md has the
+  // measurement behind the default). Never where rows jump: a sweep would begin the next jump elsewhere, and change last bits.
+  double sweep_above = 0.25;
 
   void visit(FieldVisitor& v);
   // Throws Error saying why a combination makes no sense.

@@ -57,9 +57,10 @@ struct RowBlock {
   int64_t width = 0;
   double lr = 0;
   double weight_decay = 0;  // for rules that decay by themselves (decays_weights()); the driver has applied it for the others
+  Real grad_scale = 1;      // for rules that multiply by themselves (scales_gradient()); the driver has done it for the others
 
   Real* weight(int64_t k) const { return weights + row(k) * width; }
-  const Real* grad(int64_t k) const { return grads + k * width; }  // final: summed, scaled, clipped
+  const Real* grad(int64_t k) const { return grads + k * width; }  // summed, scaled, clipped
   Real* slot(size_t s, int64_t k) const { return slots[s] + row(k) * stride[s]; }
   uint8_t* bytes(size_t s, int64_t k) const { return byte_slots[s] + row(k) * stride[s]; }
   int32_t* last_touch(int64_t k) const { return last_touches + row(k); }  // for rules that want it: wants_last_touch()

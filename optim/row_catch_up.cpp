@@ -1,7 +1,9 @@
 #include "optim/row_catch_up.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <vector>
 
 #include "core/parallel.h"
 #include "optim/row_math.h"
@@ -63,20 +65,73 @@ void RowCatchUp::all() {
   state_.forget();
 }
 
+bool RowCatchUp::jumps(const RowOptimizer& rule) {
+  return rule.axes().catch_up == "closed" || rule.axes().decay == "deferred";
+}
+
+void RowCatchUp::read_ahead() {
+  if (state_.history.empty() || !state_.ahead_rows.empty()) return;
+  for (int64_t r = 0; r < state_.rows(); ++r)
+    if (state_.last_steps[static_cast<size_t>(r)] < state_.step) state_.ahead_rows.push_back(static_cast<int32_t>(r));
+  if (state_.ahead_rows.empty()) return;
+  const int64_t count = std::ssize(state_.ahead_rows);
+  state_.ahead_base = Tensor({count, width_});
+  parallel_ranges(count, piece_rows(), [&](int64_t begin, int64_t end) {
+    Tensor gradient = Tensor::zeros({width_});
+    for (int64_t k = begin; k < end; ++k) {
+      const int64_t r = state_.ahead_rows[static_cast<size_t>(k)];
+      std::copy_n(weights_ + r * width_, width_, state_.ahead_base.row(k).data());
+      weights_ahead(r, gradient.data());
+    }
+  });
+}
+
+void RowCatchUp::take_back() {
+  parallel_ranges(std::ssize(state_.ahead_rows), piece_rows(), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k)
+      std::copy_n(state_.ahead_base.row(k).data(), width_, weights_ + state_.ahead_rows[static_cast<size_t>(k)] * width_);
+  });
+  state_.ahead_rows.clear();
+  state_.ahead_base = Tensor();
+}
+
+// row(), with the row's state as it was afterwards.
+void RowCatchUp::weights_ahead(int64_t r, Real* zeros) const {
+  RowBlock at;
+  state_.point(at, r);
+  std::array<std::vector<Real>, kMaxSlots> values;
+  std::array<std::vector<uint8_t>, kMaxSlots> bytes;
+  for (size_t s = 0; s < state_.layout.size(); ++s) {
+    if (at.slots[s] != nullptr) values[s].assign(at.slots[s], at.slots[s] + at.stride[s]);
+    if (at.byte_slots[s] != nullptr) bytes[s].assign(at.byte_slots[s], at.byte_slots[s] + at.stride[s]);
+  }
+  int32_t& last = state_.last_steps[static_cast<size_t>(r)];
+  const int32_t stood_at = last;
+  row(r, zeros);
+  last = stood_at;
+  for (size_t s = 0; s < state_.layout.size(); ++s) {
+    std::copy(values[s].begin(), values[s].end(), at.slots[s]);
+    std::copy(bytes[s].begin(), bytes[s].end(), at.byte_slots[s]);
+  }
+}
+
+int64_t RowCatchUp::piece_rows() const {
+  return std::max<int64_t>(1, 2048 / std::max<int64_t>(1, width_));
+}
+
 // The cost of a row is that of its gap, so pieces are small and whoever is free takes the next.
 template <class RowOf>
 void RowCatchUp::run(int64_t count, const RowOf& row_of) {
-  const int64_t piece_rows = std::max<int64_t>(1, 2048 / std::max<int64_t>(1, width_));
-  std::vector<int64_t> made_up(static_cast<size_t>((count + piece_rows - 1) / piece_rows), 0);
-  parallel_ranges(count, piece_rows, [&](int64_t begin, int64_t end) {
+  std::vector<int64_t> made_up(static_cast<size_t>((count + piece_rows() - 1) / piece_rows()), 0);
+  parallel_ranges(count, piece_rows(), [&](int64_t begin, int64_t end) {
     Tensor gradient = Tensor::zeros({width_});
     for (int64_t k = begin; k < end; ++k) {
       const int64_t r = row_of(k);
-      made_up[static_cast<size_t>(begin / piece_rows)] += state_.step - state_.last_steps[static_cast<size_t>(r)];
+      made_up[static_cast<size_t>(begin / piece_rows())] += state_.step - state_.last_steps[static_cast<size_t>(r)];
       row(r, gradient.data());
     }
   });
-  for (int64_t n : made_up) state_.report.caught_up += n;
+  for (int64_t n : made_up) state_.caught_up += n;
 }
 
 void RowCatchUp::row(int64_t row, Real* gradient) const {

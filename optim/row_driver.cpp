@@ -2,30 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "core/kernels/prefetch.h"
 #include "core/parallel.h"
 #include "optim/row_math.h"
 
 namespace rowan {
 namespace {
 
-// A tile's weights, gradient and two moments fit the second cache level with room to spare; a piece takes tens of microseconds,
-// against which handing it to a thread costs nothing.
+// A tile's weights, gradient and two moments fit the second cache level with room to spare.
 constexpr int64_t kTileElements = 2048;
-constexpr int64_t kPieceElements = 16384;
-
-// Occurrences of one id, summed in token order. A long run is summed by many threads, each taking some columns.
-void sum_run(const Occurrences& o, int64_t k, int64_t from, int64_t to, Real* out) {
-  const auto first = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k)]);
-  const auto last = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k) + 1]);
-  const auto row = [&](size_t i) { return o.rows[static_cast<size_t>(o.sorted.order[i])]; };
-  std::copy(row(first) + from, row(first) + to, out + from);
-  for (size_t i = first + 1; i < last; ++i) add_row(row(i) + from, to - from, out + from);
-}
-
-int64_t run_length(const Occurrences& o, int64_t k) {
-  return o.sorted.begin[static_cast<size_t>(k) + 1] - o.sorted.begin[static_cast<size_t>(k)];
-}
 
 }  // namespace
 
@@ -54,6 +41,8 @@ RowDriver::RowDriver(const RowOptimizer& rule, RowState& state, Parameter& p, co
   if (axes.clip == "cowclip") clip_ = Clip::kCowClip;
   mean_ = axes.duplicates == "mean" && p.kind() == GradKind::kRowSparse;
   row_counter_ = !state.row_steps.empty();
+  rule_scales_ = rule.scales_gradient();
+  if (rewrites_gradient()) rule_scales_ = false;  // in a copy of the gradient it is scaled already
   flat_ = rule.elementwise() && !row_counter_ && (clip_ == Clip::kNone || clip_ == Clip::kValue);
 }
 
@@ -86,23 +75,28 @@ void RowDriver::finish_columns(int64_t rows) {
 }
 
 void RowDriver::dense(const Tensor& grad) {
-  if (flat_) {
-    dense_rows(grad.data(), rows_ * width_, 1);
-  } else {
-    run(rows_, [&] { dense_rows(grad.data(), rows_, width_); });
-  }
+  run(rows_, [&] {
+    parallel_ranges(dense_length(), dense_piece_rows(),
+                    [&](int64_t begin, int64_t end) { dense_rows(grad.data(), begin, end, columns_of(begin)); });
+  });
 }
 
-void RowDriver::dense_rows(const Real* grad, int64_t rows, int64_t width) {
-  const int64_t wide = std::max<int64_t>(1, width);
-  const int64_t a_piece = std::max<int64_t>(1, kPieceElements / wide), tile_rows = std::max<int64_t>(1, kTileElements / wide);
-  parallel_ranges(rows, a_piece, [&](int64_t begin, int64_t end) {
-    Tensor scratch = rewrites_gradient() ? Tensor({tile_rows * width}) : Tensor();
-    for (int64_t first = begin; first < end; first += tile_rows) {
-      const Tile tile{nullptr, nullptr, first, std::min(tile_rows, end - first), width};
-      update(tile, grad + first * width, scratch.data(), columns_of(begin));
-    }
-  });
+int64_t RowDriver::dense_pieces() const {
+  return (dense_length() + dense_piece_rows() - 1) / dense_piece_rows();
+}
+
+void RowDriver::dense_piece(const Tensor& grad, int64_t piece) const {
+  const int64_t begin = piece * dense_piece_rows();
+  dense_rows(grad.data(), begin, std::min(dense_length(), begin + dense_piece_rows()), nullptr);
+}
+
+void RowDriver::dense_rows(const Real* grad, int64_t begin, int64_t end, double* columns) const {
+  const int64_t width = dense_width(), tile_rows = std::max<int64_t>(1, kTileElements / std::max<int64_t>(1, width));
+  Tensor scratch = rewrites_gradient() ? Tensor({tile_rows * width}) : Tensor();
+  for (int64_t first = begin; first < end; first += tile_rows) {
+    const Tile tile{nullptr, nullptr, first, std::min(tile_rows, end - first), width};
+    update(tile, grad + first * width, scratch.data(), columns);
+  }
 }
 
 void RowDriver::touched(const RowSparseGrad& grad) {
@@ -115,6 +109,7 @@ void RowDriver::touched_pass(const RowSparseGrad& grad) {
     Tensor scratch = rewrites_gradient() ? Tensor({tile_rows * width_}) : Tensor();
     for (int64_t first = begin; first < end; first += tile_rows) {
       const Tile tile{grad.ids().data() + first, grad.counts().data() + first, 0, std::min(tile_rows, end - first), width_};
+      prefetch(tile.ids + tile.rows, std::min(tile_rows, end - first - tile.rows));
       update(tile, grad.values().data() + first * width_, scratch.data(), columns_of(begin));
     }
   });
@@ -125,32 +120,49 @@ void RowDriver::fused(const Occurrences& o) {
 }
 
 void RowDriver::fused_pass(const Occurrences& o) {
-  constexpr int64_t kLongRun = 256, kColumnsAPiece = 64;
-  const int64_t unique = std::ssize(o.sorted.unique), tile_rows = rows_of(kTileElements);
+  const int64_t unique = o.unique(), tile_rows = rows_of(kTileElements);
   std::vector<int32_t> counts(static_cast<size_t>(unique));
-  std::vector<Tensor> long_sums(static_cast<size_t>(unique));
+  std::map<int64_t, Tensor> long_sums;
   for (int64_t k = 0; k < unique; ++k) {
-    counts[static_cast<size_t>(k)] = static_cast<int32_t>(run_length(o, k));
-    if (run_length(o, k) < kLongRun) continue;
-    Tensor& sum = long_sums[static_cast<size_t>(k)] = Tensor({width_});
-    parallel_ranges(width_, kColumnsAPiece, [&](int64_t from, int64_t to) { sum_run(o, k, from, to, sum.data()); });
+    counts[static_cast<size_t>(k)] = static_cast<int32_t>(o.run_length(k));
+    if (o.run_length(k) < kLongRun) continue;
+    Tensor& sum = long_sums[k] = Tensor({width_});
+    parallel_ranges(width_, kLongRunColumns, [&](int64_t from, int64_t to) { sum_run(o, k, from, to, sum.data()); });
   }
   parallel_ranges(unique, piece_rows(), [&](int64_t begin, int64_t end) {
     Tensor scratch({tile_rows * width_});
     for (int64_t first = begin; first < end; first += tile_rows) {
       const Tile tile{o.sorted.unique.data() + first, counts.data() + first, 0, std::min(tile_rows, end - first), width_};
-      for (int64_t k = first; k < first + tile.rows; ++k) {
-        Real* out = scratch.data() + (k - first) * width_;
-        const Tensor& sum = long_sums[static_cast<size_t>(k)];
-        if (sum.empty()) {
-          sum_run(o, k, 0, width_, out);
-        } else {
-          std::copy_n(sum.data(), width_, out);
-        }
-      }
+      prefetch(tile.ids + tile.rows, std::min(tile_rows, end - first - tile.rows));
+      gather_tile(o, tile, first, long_sums, scratch.data());
       update(tile, scratch.data(), scratch.data(), columns_of(begin));
     }
   });
+}
+
+// The summed gradients of a tile that begins at unique id `first`.
+void RowDriver::gather_tile(const Occurrences& o, const Tile& tile, int64_t first, const std::map<int64_t, Tensor>& long_sums,
+                            Real* out) const {
+  for (int64_t k = first; k < first + tile.rows; ++k, out += width_) {
+    if (o.run_length(k) < kLongRun) {
+      sum_run(o, k, 0, width_, out);
+    } else {
+      std::copy_n(long_sums.at(k).data(), width_, out);
+    }
+  }
+}
+
+// Weights and state of the rows that come next: they lie anywhere in memory.
+void RowDriver::prefetch(const int32_t* ids, int64_t rows) const {
+  for (int64_t k = 0; k < rows; ++k) {
+    const int64_t row = ids[k];
+    prefetch_row(weights_ + row * width_, width_);
+    for (size_t s = 0; s < state_.layout.size(); ++s) {
+      const int64_t stride = state_.stride(s);
+      if (!state_.slots[s].empty()) prefetch_row(state_.slots[s].data() + row * stride, stride);
+      if (!state_.bytes[s].empty()) prefetch_row(state_.bytes[s].data() + row * stride, stride);
+    }
+  }
 }
 
 void RowDriver::sequential(const Occurrences& o) {
@@ -166,7 +178,7 @@ void RowDriver::sequential(const Occurrences& o) {
       const std::vector<StepScalars> counted = row_counter_ ? count_rows(tile) : std::vector<StepScalars>{};
       if (row_counter_) b.row_scalars = counted.data();
       const auto from = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k)]);
-      for (size_t i = from; i < from + static_cast<size_t>(run_length(o, k)); ++i) {
+      for (size_t i = from; i < from + static_cast<size_t>(o.run_length(k)); ++i) {
         b.grads = o.rows[static_cast<size_t>(o.sorted.order[i])];
         if (rewrites_gradient()) {
           rewrite_gradient(b, nullptr, b.grads, scratch.data());
@@ -230,6 +242,7 @@ RowBlock RowDriver::block_of(const Tile& tile) const {
   b.width = tile.width;
   b.lr = scalars_.lr;
   b.weight_decay = block_decay_;
+  if (rule_scales_) b.grad_scale = scale_;
   b.ids = tile.ids;
   b.weights = weights_ + offset;
   state_.point(b, 0);

@@ -5,15 +5,23 @@
 // passes.
 #pragma once
 
+#include <map>
+
 #include "optim/row_optimizer.h"
 
 namespace rowan {
 
 class RowDriver {
  public:
+  // What one thread takes, in elements: tens of microseconds, against which handing it over costs nothing.
+  static constexpr int64_t kPieceElements = 16384;
+
   RowDriver(const RowOptimizer& rule, RowState& state, Parameter& p, const StepInfo& info);
 
-  void dense(const Tensor& grad);           // every row has a gradient
+  void dense(const Tensor& grad);  // every row has a gradient
+  // The same piece by piece, from any threads, for rules that reduce no columns.
+  int64_t dense_pieces() const;
+  void dense_piece(const Tensor& grad, int64_t piece) const;
   void touched(const RowSparseGrad& grad);  // only these rows are updated; grad is coalesced
   void sweep(const RowSparseGrad& grad);    // all rows are updated, those without a gradient with zeros; grad is coalesced
   // As touched(), from the gradients of single occurrences, which are summed in token order on the way: the coalesced gradient is
@@ -31,9 +39,13 @@ class RowDriver {
     int64_t width = 0;
   };
 
-  bool rewrites_gradient() const { return scale_ != 1 || coupled_ != 0 || mean_ || clip_ != Clip::kNone; }
+  // A copy of the gradient is made for what the rule does not do as it reads it.
+  bool rewrites_gradient() const { return (scale_ != 1 && !rule_scales_) || coupled_ != 0 || mean_ || clip_ != Clip::kNone; }
   int64_t rows_of(int64_t elements) const { return std::max<int64_t>(1, elements / std::max<int64_t>(1, width_)); }
-  void dense_rows(const Real* grad, int64_t rows, int64_t width);
+  int64_t dense_length() const { return flat_ ? rows_ * width_ : rows_; }  // elements as rows of one, or rows
+  int64_t dense_width() const { return flat_ ? 1 : width_; }
+  int64_t dense_piece_rows() const { return std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, dense_width())); }
+  void dense_rows(const Real* grad, int64_t begin, int64_t end, double* columns) const;
   template <class Pass>
   void run(int64_t rows, const Pass& pass);
   void touched_pass(const RowSparseGrad& grad);
@@ -45,6 +57,9 @@ class RowDriver {
     return reducing_ ? partial_.data() + first_row / piece_rows() * width_ : nullptr;
   }
   void update(const Tile& tile, const Real* grad, Real* scratch, double* columns) const;
+  void prefetch(const int32_t* ids, int64_t rows) const;
+  void gather_tile(const Occurrences& o, const Tile& tile, int64_t first, const std::map<int64_t, Tensor>& long_sums,
+                   Real* out) const;
   RowBlock block_of(const Tile& tile) const;
   void rewrite_gradient(const RowBlock& b, const int32_t* counts, const Real* from, Real* to) const;
   void clip_row(const RowBlock& b, int64_t k, int32_t count, Real* g) const;
@@ -63,7 +78,8 @@ class RowDriver {
   Real shrink_ = 1;   // decoupled weight decay, as a factor of the weights
   double block_decay_ = 0;
   Clip clip_ = Clip::kNone;
-  bool mean_ = false;  // duplicates = mean
+  bool mean_ = false;         // duplicates = mean
+  bool rule_scales_ = false;  // the rule multiplies by scale_
   bool row_counter_ = false;
   bool flat_ = false;            // rows may be joined
   bool reducing_ = false;        // this pass reduces columns and updates nothing

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <utility>
 
 #include "optim/row_catch_up.h"
 #include "optim/row_driver.h"
@@ -24,10 +26,10 @@ void check_size(const std::string& name, const char* what, const Vector& loaded,
     fail_data("[optim] state '", name, "/", what, "' has ", loaded.size(), " entries; expected ", size);
 }
 
-std::vector<int32_t> run_lengths(const SortedIds& sorted) {
-  std::vector<int32_t> lengths;
-  for (size_t k = 0; k < sorted.unique.size(); ++k) lengths.push_back(sorted.begin[k + 1] - sorted.begin[k]);
-  return lengths;
+int64_t longest_run(const Occurrences& o) {
+  int64_t longest = 0;
+  for (int64_t k = 0; k < o.unique(); ++k) longest = std::max(longest, o.run_length(k));
+  return longest;
 }
 
 int64_t longest(const std::vector<int32_t>& runs) {
@@ -139,6 +141,7 @@ void RowOptimizer::visit_steps(StateVisitor& v, const std::string& name, RowStat
   for (const StepRecord& r : state.history) rates.push_back(r.scalars.lr);
   v(name + "/last_steps", state.last_steps);
   v(name + "/missed_lr", rates);
+  if (RowCatchUp::jumps(*this)) visit_rows_ahead(v, name, state);
   if (!v.loading()) return;
   check_size(name, "last_steps", state.last_steps, state.rows());
   const int64_t base = state.step - std::ssize(rates);
@@ -160,33 +163,89 @@ int64_t RowOptimizer::state_bytes(const std::string& name) const {
   return bytes;
 }
 
-const UpdateReport& RowOptimizer::last_update(const std::string& name) const {
+// The parameter's own weights are saved as readers see them; with these, training goes on from where it stands.
+void RowOptimizer::visit_rows_ahead(StateVisitor& v, const std::string& name, RowState& state) {
+  Tensor base = state.ahead_base.empty() ? Tensor::zeros({0, state.width()}) : state.ahead_base;
+  v(name + "/ahead_rows", state.ahead_rows);
+  v(name + "/ahead_base", base);
+  if (!v.loading()) return;
+  const std::vector<int32_t>& rows = state.ahead_rows;
+  if (!(base.shape() == (Shape{std::ssize(rows), state.width()})))
+    fail_data("[", rule(), "] state '", name, "/ahead_base' has shape ", base.shape(), "; expected ",
+              Shape{std::ssize(rows), state.width()});
+  const bool increasing = std::adjacent_find(rows.begin(), rows.end(), std::greater_equal<>()) == rows.end();
+  if (!increasing || (!rows.empty() && (rows.front() < 0 || rows.back() >= state.rows())))
+    fail_data("[", rule(), "] state '", name, "/ahead_rows' is not a rising list of rows below ", state.rows());
+  state.ahead_base = rows.empty() ? Tensor() : base;
+}
+
+UpdateReport RowOptimizer::last_update(const std::string& name) const {
   const auto found = states_.find(name);
   ROWAN_CHECK(found != states_.end(), "[", rule(), "] parameter '", name, "' has no state here");
   return found->second.report;
+}
+
+void RowOptimizer::begin_report(RowState& state) {
+  state.report = {.rows = state.rows()};
+}
+
+void RowOptimizer::end_report(RowState& state, int64_t gradient_rows, double seconds) {
+  UpdateReport& r = state.report;
+  const int64_t row = state.width() * static_cast<int64_t>(sizeof(Real));
+  r.bytes = r.updated * (2 * row + state.bytes_a_row_moved()) + gradient_rows * row;
+  r.caught_up = std::exchange(state.caught_up, 0);
+  r.seconds = seconds;
+}
+
+// A step of a parameter whose gradient is dense.
+class RowOptimizer::DenseStep final : public PiecewiseStep {
+ public:
+  DenseStep(const RowOptimizer& rule, RowState& state, Parameter& p, const StepInfo& info)
+      : state_(state), parameter_(p), driver_(rule, counted(state), p, info) {}
+
+  int64_t pieces() const override { return driver_.dense_pieces(); }
+  void run(int64_t piece) const override { driver_.dense_piece(parameter_.grad(), piece); }
+  void run_all() { driver_.dense(parameter_.grad()); }
+  void finish(double seconds) override {
+    parameter_.var.clear_grad();
+    begin_report(state_);
+    state_.report.touched = state_.report.updated = state_.rows();
+    end_report(state_, state_.rows(), seconds);
+  }
+
+ private:
+  static RowState& counted(RowState& state) {  // bias corrections are those of this step
+    ++state.step;
+    return state;
+  }
+  RowState& state_;
+  Parameter& parameter_;
+  RowDriver driver_;
+};
+
+std::unique_ptr<PiecewiseStep> RowOptimizer::step_in_pieces(const std::string& name, Parameter& p, const StepInfo& info) {
+  if (!p.has_grad() || p.kind() != GradKind::kDense || column_reduce() != ColumnReduce::kNone) return nullptr;
+  return std::make_unique<DenseStep>(*this, state_of(name, p), p, info);
 }
 
 void RowOptimizer::step(const std::string& name, Parameter& p, const StepInfo& info) {
   if (!p.has_grad()) return;
   RowState& state = state_of(name, p);
   const auto start = std::chrono::steady_clock::now();
-  const int64_t caught_up = state.report.caught_up;
-  state.report = {.rows = state.rows(), .caught_up = caught_up};
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   if (p.kind() == GradKind::kDense) {
-    ++state.step;
-    state.report.touched = state.report.updated = state.rows();
-    RowDriver(*this, state, p, info).dense(p.grad());
-  } else {
-    update_rows_of(state, p, info);
+    DenseStep step(*this, state, p, info);
+    step.run_all();
+    return step.finish(seconds());
   }
+  begin_report(state);
+  const int64_t gradient_rows = update_rows_of(state, p, info);
   p.var.clear_grad();
-  UpdateReport& r = state.report;
-  const int64_t weights = 2 * state.width() * static_cast<int64_t>(sizeof(Real));
-  r.bytes = r.updated * (weights + state.bytes_a_row_moved()) + r.touched * state.width() * static_cast<int64_t>(sizeof(Real));
-  r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  end_report(state, gradient_rows, seconds());
 }
 
-void RowOptimizer::update_rows_of(RowState& state, Parameter& p, const StepInfo& info) {
+// Returns how many rows of gradient were read: one an occurrence, or one a touched row where these were joined before.
+int64_t RowOptimizer::update_rows_of(RowState& state, Parameter& p, const StepInfo& info) {
   RowSparseGrad& grad = p.row_grad();
   const bool sequential = axes_.duplicates == "sequential";
   // With untouched = dense, rows without a gradient still move, unless a zero gradient and no decay leave them as they are.
@@ -195,13 +254,8 @@ void RowOptimizer::update_rows_of(RowState& state, Parameter& p, const StepInfo&
   ROWAN_CHECK(single || !sequential, "[", rule(),
               "] duplicates = \"sequential\" needs the gradients of single occurrences, but they were joined before this parameter "
               "was prepared");
-  Occurrences occurrences;
-  if (single) {
-    occurrences = grad.occurrences();
-  } else {
-    grad.coalesce();
-  }
-  const std::vector<int32_t>& ids = single ? occurrences.sorted.unique : grad.ids();
+  if (!single) grad.coalesce();
+  const std::vector<int32_t>& ids = single ? grad.occurrences().sorted.unique : grad.ids();
   if (state.tracks_rows()) every_row = bring_up_to_date(state, p, ids);
 
   ++state.step;
@@ -210,23 +264,25 @@ void RowOptimizer::update_rows_of(RowState& state, Parameter& p, const StepInfo&
     grad.coalesce();
     driver.sweep(grad);
   } else if (sequential) {
-    driver.sequential(occurrences);
+    driver.sequential(grad.occurrences());
   } else if (single) {
-    driver.fused(occurrences);
+    driver.fused(grad.occurrences());
   } else {
     driver.touched(grad);
   }
   state.report.touched = std::ssize(ids);
   state.report.updated = every_row ? state.rows() : std::ssize(ids);
-  state.report.longest_run = grad.coalesced() ? longest(grad.counts()) : longest(run_lengths(occurrences.sorted));
+  state.report.longest_run = single ? longest_run(grad.occurrences()) : longest(grad.counts());
   if (state.tracks_rows()) remember_step(state, ids, every_row, lr_ * info.lr_factor);
+  return single ? grad.occurrences().count() : std::ssize(ids);
 }
 
 // Rows about to be updated stand at the step before. True when so many are that the whole table had better be swept.
 bool RowOptimizer::bring_up_to_date(RowState& state, Parameter& p, std::span<const int32_t> ids) const {
   RowCatchUp behind(*this, state, p);
-  const bool most =
-      axes_.untouched == "exact" && static_cast<double>(ids.size()) > axes_.sweep_above * static_cast<double>(state.rows());
+  behind.take_back();
+  const bool most = axes_.untouched == "exact" && !RowCatchUp::jumps(*this) &&
+                    static_cast<double>(ids.size()) > axes_.sweep_above * static_cast<double>(state.rows());
   if (most || state.history.size() >= kLongestHistory) {
     behind.all();
   } else {
@@ -251,12 +307,16 @@ void RowOptimizer::catch_up(const std::string& name, Parameter& p, std::span<con
   for (int32_t id : ids)
     ROWAN_CHECK(id >= 0 && id < state.rows(), "[", rule(), "] catch up row ", id, " of '", name, "', which has ", state.rows(),
                 " rows");
-  RowCatchUp(*this, state, p).rows(sort_ids(ids).unique);
+  RowCatchUp behind(*this, state, p);
+  behind.take_back();
+  behind.rows(sort_ids(ids).unique);
 }
 
 void RowOptimizer::flush(const std::string& name, Parameter& p) {
   RowState& state = state_of(name, p);
-  if (state.tracks_rows()) RowCatchUp(*this, state, p).all();
+  if (!state.tracks_rows()) return;
+  RowCatchUp behind(*this, state, p);
+  RowCatchUp::jumps(*this) ? behind.read_ahead() : behind.all();
 }
 
 }  // namespace rowan

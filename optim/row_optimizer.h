@@ -39,8 +39,8 @@ class RowOptimizer : public Optimizer {
   void catch_up(const std::string& name, Parameter& p, std::span<const int32_t> ids) override;
   void flush(const std::string& name, Parameter& p) override;
   void settings_changed() override;
-  // What the last step of a parameter did. Error for one that was not prepared.
-  const UpdateReport& last_update(const std::string& name) const;
+  std::unique_ptr<PiecewiseStep> step_in_pieces(const std::string& name, Parameter& p, const StepInfo& info) override;
+  UpdateReport last_update(const std::string& name) const override;  // Error for a parameter that was not prepared
 
   const RowAxes& axes() const { return axes_; }
 
@@ -52,6 +52,8 @@ class RowOptimizer : public Optimizer {
   virtual bool idle_without_gradient() const { return false; }
   // The rule applies block.weight_decay itself, inside its formula.
   virtual bool decays_weights() const { return false; }
+  // The rule multiplies every gradient element by block.grad_scale as it reads it, which saves the driver a pass.
+  virtual bool scales_gradient() const { return false; }
   virtual bool wants_last_touch() const { return false; }  // keeps RowBlock::last_touch; the rule writes it
   virtual void fill_scalars(StepScalars&) const {}
   virtual void update_rows(const RowBlock& block) const = 0;
@@ -74,8 +76,12 @@ class RowOptimizer : public Optimizer {
   RowState make_state(const Shape& shape, GradKind kind) const;
   RowState& state_of(const std::string& name, Parameter& p);
   void visit_slots(StateVisitor& v, const std::string& name, RowState& state);
+  void visit_rows_ahead(StateVisitor& v, const std::string& name, RowState& state);
   void visit_steps(StateVisitor& v, const std::string& name, RowState& state);
-  void update_rows_of(RowState& state, Parameter& p, const StepInfo& info);
+  int64_t update_rows_of(RowState& state, Parameter& p, const StepInfo& info);
+  static void begin_report(RowState& state);
+  static void end_report(RowState& state, int64_t gradient_rows, double seconds);
+  class DenseStep;
   bool bring_up_to_date(RowState& state, Parameter& p, std::span<const int32_t> ids) const;
   void remember_step(RowState& state, std::span<const int32_t> ids, bool every_row, double lr) const;
 

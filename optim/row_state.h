@@ -7,19 +7,9 @@
 
 #include "core/parameter.h"
 #include "optim/row_block.h"
+#include "optim/update_report.h"
 
 namespace rowan {
-
-// What the last update of a parameter did, for logs.
-struct UpdateReport {
-  int64_t rows = 0;         // V; 1 for a vector
-  int64_t touched = 0;      // rows with a gradient (U)
-  int64_t updated = 0;      // rows written
-  int64_t longest_run = 0;  // most occurrences of one id; 0 when the gradient was dense
-  int64_t caught_up = 0;    // missed steps made up, over all rows, since the update before
-  int64_t bytes = 0;        // moved to and from memory: gradient read, weights and state read and written
-  double seconds = 0;
-};
 
 struct RowState {
   Shape shape;
@@ -47,7 +37,12 @@ struct RowState {
     max_lr = 0;
   }
 
+  // Rows that flush() brought up to date for readers, and their weights before that: RowCatchUp::read_ahead().
+  std::vector<int32_t> ahead_rows;  // strictly increasing
+  Tensor ahead_base;                // (rows ahead, D); no storage without any
+
   UpdateReport report;
+  int64_t caught_up = 0;  // since the last update: of its report
 
   void add_slot(const Slot& slot);
   int64_t stride(size_t s) const;        // elements of a slot from one row to the next

@@ -5,19 +5,19 @@
 namespace rowan {
 namespace {
 
-ROWAN_VECTORIZED void plain_row(Real* __restrict w, const Real* __restrict g, int64_t n, Real lr) {
-  for (int64_t j = 0; j < n; ++j) w[j] -= lr * g[j];
+ROWAN_VECTORIZED void plain_row(Real* __restrict w, const Real* __restrict g, int64_t n, Real lr, Real grad_scale) {
+  for (int64_t j = 0; j < n; ++j) w[j] -= lr * (grad_scale * g[j]);
 }
 
 // `keep` is momentum, or 0 in the first update, whose buffer is the gradient itself.
 struct MomentumScalars {
-  Real lr, momentum, keep, take;
+  Real lr, momentum, keep, take, grad_scale;
 };
 
 ROWAN_VECTORIZED void momentum_row(Real* __restrict w, Real* __restrict b, const Real* __restrict g, int64_t n,
                                    const MomentumScalars s) {
   for (int64_t j = 0; j < n; ++j) {
-    b[j] = s.keep * b[j] + s.take * g[j];
+    b[j] = s.keep * b[j] + s.take * (s.grad_scale * g[j]);
     w[j] -= s.lr * b[j];
   }
 }
@@ -25,8 +25,9 @@ ROWAN_VECTORIZED void momentum_row(Real* __restrict w, Real* __restrict b, const
 ROWAN_VECTORIZED void nesterov_row(Real* __restrict w, Real* __restrict b, const Real* __restrict g, int64_t n,
                                    const MomentumScalars s) {
   for (int64_t j = 0; j < n; ++j) {
-    b[j] = s.keep * b[j] + s.take * g[j];
-    w[j] -= s.lr * (g[j] + s.momentum * b[j]);
+    const Real gj = s.grad_scale * g[j];
+    b[j] = s.keep * b[j] + s.take * gj;
+    w[j] -= s.lr * (gj + s.momentum * b[j]);
   }
 }
 
@@ -50,10 +51,10 @@ std::vector<Slot> SgdRule::slots() const {
 }
 
 void SgdRule::update_rows(const RowBlock& b) const {
-  MomentumScalars s{static_cast<Real>(b.lr), static_cast<Real>(momentum_), 0, 1};
+  MomentumScalars s{static_cast<Real>(b.lr), static_cast<Real>(momentum_), 0, 1, b.grad_scale};
   for (int64_t k = 0; k < b.rows; ++k) {
     if (momentum_ == 0) {
-      plain_row(b.weight(k), b.grad(k), b.width, s.lr);
+      plain_row(b.weight(k), b.grad(k), b.width, s.lr, s.grad_scale);
       continue;
     }
     const bool first = b.scalars(k).step == 1;

@@ -20,6 +20,7 @@ class SgdRule : public RowOptimizer {
   void validate() const override;
   std::vector<Slot> slots() const override;
   bool elementwise() const override { return true; }
+  bool scales_gradient() const override { return true; }
   bool idle_without_gradient() const override { return momentum_ == 0; }
   void update_rows(const RowBlock& b) const override;
 

@@ -34,9 +34,8 @@ Sample run_once(Parameter& table, Optimizer& rule, const Ids& ids, const Tensor&
   t[1] = Clock::now();
   backward(y, dy);
   t[2] = Clock::now();
-  table.row_grad().coalesce();
+  s.touched = static_cast<double>(table.row_grad().occurrences().unique());
   t[3] = Clock::now();
-  s.touched = static_cast<double>(table.row_grad().ids().size());
   rule.step("table", table, {.step = step});
   t[4] = Clock::now();
   for (size_t i = 0; i < s.parts.size(); ++i) s.parts[i] = ms_between(t[i], t[i + 1]);

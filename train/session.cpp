@@ -129,11 +129,6 @@ StepResult TrainSession::step() {
     if (result.spike) return discard(result, spike);
     result.warning = spike;
   }
-  for (const NamedParameter& p : optimizers_->parameters()) {
-    if (p.parameter->kind() != GradKind::kRowSparse) continue;
-    p.parameter->row_grad().coalesce();
-    result.touched_rows[p.name] = static_cast<int64_t>(p.parameter->row_grad().ids().size());
-  }
   const double factor = config_.train.schedule.factor(step_ + 1, config_.train.steps);
   result.lr = config_.optim.optimizer->lr() * factor;
   if (observer_ != nullptr) observer_->before_update(step_ + 1, batches);
@@ -141,6 +136,8 @@ StepResult TrainSession::step() {
   result.grad_norm = norm.norm;
   result.finite = norm.finite;
   if (!norm.finite) return discard(result, "the gradient of " + norm.non_finite + " is not finite");
+  for (const NamedParameter& p : optimizers_->parameters())
+    if (p.parameter->kind() == GradKind::kRowSparse) result.updates[p.name] = optimizers_->last_update(p.name);
   ++step_;
   tokens_ += result.tokens;
   if (observer_ != nullptr) observer_->after_update(step_, factor);

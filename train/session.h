@@ -37,7 +37,7 @@ struct StepResult {
   double grad_norm = 0;  // before clipping
   double lr = 0;         // of [optim], with the schedule's factor
   int64_t tokens = 0;    // inputs read in this step
-  std::map<std::string, int64_t> touched_rows = {};  // by row-sparse parameter
+  std::map<std::string, UpdateReport> updates = {};  // by row-sparse parameter
   int64_t position = 0;                              // of the loader, before the step
   std::vector<int64_t> samples = {};                 // the examples, in order
   std::vector<ParameterNorms> norms = {};            // when nothing was updated

@@ -116,8 +116,13 @@ void Trainer::train_step() {
 }
 
 void Trainer::log_step(const StepResult& r, double seconds) {
-  Json touched = Json::object();
-  for (const auto& [name, rows] : r.touched_rows) touched[name] = rows;
+  Json touched = Json::object(), updates = Json::object();
+  for (const auto& [name, u] : r.updates) {
+    touched[name] = u.touched;
+    updates[name] = {{"touched", u.touched},    {"share", u.touched_share()}, {"longest_run", u.longest_run},
+                     {"updated", u.updated},    {"caught_up", u.caught_up},   {"bytes", u.bytes},
+                     {"gb_per_s", u.gb_per_s()}};
+  }
   log(line({{"event", "train"},
             {"step", session_.steps_done()},
             {"loss", r.loss},
@@ -126,7 +131,8 @@ void Trainer::log_step(const StepResult& r, double seconds) {
             {"tokens", session_.tokens_done()},
             {"tokens_per_s", static_cast<double>(r.tokens) / seconds},
             {"step_ms", 1000 * seconds},
-            {"touched_rows", touched}}));
+            {"touched_rows", touched},
+            {"updates", updates}}));
   if (!more_to_log_) return;
   if (const std::string more = more_to_log_(session_.steps_done()); !more.empty()) log(more);
 }

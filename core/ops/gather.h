@@ -10,6 +10,7 @@
 
 #include <algorithm>
 
+#include "core/kernels/prefetch.h"
 #include "core/parallel.h"
 #include "core/variable.h"
 
@@ -23,8 +24,13 @@ inline Variable gather(const Variable& table, const Ids& ids) {
   shape.append(width);
   Tensor y(shape);
   constexpr int64_t kRowsAPiece = 64;
+  const Real* const from = table.value().data();
+  const int64_t ahead = prefetch_distance<Real>(width);
   parallel_ranges(ids.size(), kRowsAPiece, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::copy_n(table.value().data() + ids[i] * width, width, y.data() + i * width);
+    for (int64_t i = begin; i < end; ++i) {
+      if (i + ahead < end) prefetch_row(from + ids[i + ahead] * width, width);
+      std::copy_n(from + ids[i] * width, width, y.data() + i * width);
+    }
   });
   return record("gather", y, {table}, [ids, rows, width](const Tensor& dy, InputGrads& in) {
     if (in.row_sparse(0)) return in.rows(0).append(ids, dy);

@@ -62,6 +62,7 @@ TEST(GradNorm, names_the_first_parameter_that_is_not_finite) {
     GradNorm norm = global_grad_norm(list);
     EXPECT_FALSE(norm.finite);
     EXPECT_EQ(norm.non_finite, "c");
+    b.row_grad().coalesce();
     b.row_grad().row(1)[2] = bad;
     EXPECT_EQ(global_grad_norm(list).non_finite, "b");
   }

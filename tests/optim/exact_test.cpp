@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
 #include "optim/groups.h"
 #include "optim/row_optimizer.h"
@@ -144,6 +145,74 @@ TEST(ExactRows, closed_jump_keeps_its_error_bound_for_every_gap_schedule_and_dec
           expect_closed_within_its_bound({.gap = gap, .factor = factor}, beta1, beta2, decay);
         }
   expect_closed_within_its_bound({.gap = 100000, .factor = schedules[2]}, 0.9, 0.999, 0.1);
+}
+
+// Readers come when they like: a flush, or a save and a load into another set, changes no bit of the training after it, also where
+// rows catch up in jumps, of which two in a row are not one.
+std::vector<Tensor> trained_with_readers(const test::FieldValues& fields, int64_t flush_every, int64_t reload_at) {
+  Threads threads(2);
+  Parameter p(test::random_tensor({20, 5}, 1), GradKind::kRowSparse);
+  const auto make_set = [&](double lr) {
+    test::FieldValues all = fields;
+    all["lr"] = lr;
+    return std::make_unique<OptimizerSet>(std::vector<ParameterGroup>{}, test::make_rule("adamw", all),
+                                          std::vector<NamedParameter>{{"p", &p}});
+  };
+  auto set = make_set(0.01);
+  test::MemoryState state;
+  for (uint32_t s = 1; s <= 40; ++s) {
+    const Ids ids = test::random_ids({2}, 20, s);
+    set->catch_up("p", ids.values());
+    p.row_grad().append(ids, test::random_tensor({2, 5}, 100 + s));
+    set->step({.step = s, .lr_factor = 1.0 / s});
+    if (flush_every > 0 && s % flush_every == 0) set->flush();
+    if (s != reload_at) continue;
+    set->visit_state(state);
+    state.load();
+    set = make_set(0.5);
+    set->visit_state(state);
+  }
+  set->flush();
+  set->flush();
+  test::MemoryState end;
+  set->visit_state(end);
+  std::vector<Tensor> out = {p.value().clone()};
+  for (const auto& [name, value] : end.values())
+    if (const Tensor* t = std::get_if<Tensor>(&value)) out.push_back(*t);
+  return out;
+}
+
+TEST(ExactRows, readers_in_between_change_no_bit_of_the_training) {
+  const test::FieldValues deferred = {
+      {"untouched", std::string("frozen")}, {"decay", std::string("deferred")}, {"weight_decay", 0.1}};
+  for (const test::FieldValues& fields : {with({{"weight_decay", 0.1}}, "exact", "closed"), deferred}) {
+    const std::vector<Tensor> alone = trained_with_readers(fields, 0, 0);
+    for (const auto& [flush_every, reload_at] : {std::pair{1, 0}, {7, 0}, {0, 17}, {17, 17}, {3, 18}}) {
+      const std::vector<Tensor> read = trained_with_readers(fields, flush_every, reload_at);
+      ASSERT_EQ(read.size(), alone.size());
+      for (size_t i = 0; i < alone.size(); ++i)
+        EXPECT_TRUE(test::same_bits(alone[i], read[i])) << "flush every " << flush_every << ", reload at " << reload_at;
+    }
+  }
+}
+
+TEST(ExactRows, readers_see_rows_as_the_next_batch_would) {
+  Parameter p(test::random_tensor({20, 5}, 1), GradKind::kRowSparse);
+  const auto rule = test::make_rule("adamw", with({{"lr", 0.01}, {"weight_decay", 0.1}}, "exact", "closed"));
+  for (uint32_t s = 1; s <= 30; ++s) {
+    const Ids ids = test::random_ids({2}, 20, s);
+    rule->catch_up("p", p, ids.values());
+    p.row_grad().append(ids, test::random_tensor({2, 5}, 100 + s));
+    rule->step("p", p, {.step = s});
+  }
+  const Tensor before = p.value().clone();
+  rule->flush("p", p);
+  const Tensor seen = p.value().clone();
+  EXPECT_FALSE(test::same_bits(before, seen));
+  std::vector<int32_t> all(20);
+  std::iota(all.begin(), all.end(), 0);
+  rule->catch_up("p", p, all);
+  EXPECT_TRUE(test::same_bits(p.value(), seen));
 }
 
 TEST(ExactRows, closed_falls_back_to_replay_where_its_bound_does_not_hold) {

@@ -36,6 +36,10 @@ TEST(Train, logs_each_step_once_with_the_fields_that_tools_read) {
     EXPECT_EQ(steps[i].at("tokens"), 36 * (i + 1));
     for (const char* field : {"loss", "lr", "grad_norm", "tokens_per_s", "step_ms"}) EXPECT_GT(steps[i].at(field), 0) << field;
     EXPECT_EQ(steps[i].at("touched_rows").at("embed.positions.weight"), 12);
+    const auto& update = steps[i].at("updates").at("embed.positions.weight");
+    EXPECT_EQ(update.at("touched"), 12);
+    EXPECT_EQ(update.at("share"), 1);
+    for (const char* field : {"longest_run", "updated", "bytes", "gb_per_s"}) EXPECT_GT(update.at(field), 0) << field;
   }
   const auto evals = run.events("a", "eval");
   ASSERT_EQ(evals.size(), 2u);

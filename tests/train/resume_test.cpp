@@ -63,9 +63,16 @@ class Resume : public ::testing::TestWithParam<Case> {
     const Case& c = GetParam();
     std::vector<std::string> sets = {"model.positions=" + c.positions, "train.grad_accum=" + std::to_string(c.accumulation),
                                      "model.dropout=" + std::to_string(c.dropout)};
-    if (c.rule == "sparse_adam")
-      for (const char* set : {"optim.group.0.params=embed.*", "optim.group.0.rule=sparse_adam", "optim.group.0.lr=1e-2"})
-        sets.push_back(set);
+    if (c.rule != "adamw") {
+      for (const char* set : {"optim.group.0.params=embed.*", "optim.group.0.lr=1e-2"}) sets.push_back(set);
+      sets.push_back(c.rule == "sparse_adam" ? "optim.group.0.rule=sparse_adam" : "optim.group.0.rule=adamw");
+    }
+    if (c.rule == "closed" || c.rule == "replay") sets.push_back("optim.group.0.untouched=exact");
+    if (c.rule == "closed") sets.push_back("optim.group.0.catch_up=closed");
+    if (c.rule == "deferred")
+      for (const char* set : {"optim.group.0.untouched=frozen", "optim.group.0.decay=deferred"}) sets.push_back(set);
+    if (c.rule == "closed" || c.rule == "replay" || c.rule == "deferred")
+      sets.push_back("data.batch_size=1");  // few ids a step: rows lag behind
     sets.insert(sets.end(), more.begin(), more.end());
     return run_.config(sets);
   }
@@ -109,6 +116,8 @@ std::vector<Case> all_cases() {
     for (const char* rule : {"adamw", "sparse_adam"})
       for (int accumulation : {1, 3})
         for (double dropout : {0.0, 0.1}) cases.push_back({positions, rule, accumulation, dropout});
+  for (const char* rule : {"replay", "closed", "deferred"})  // rows that are behind when a run stops, or is looked at
+    for (int accumulation : {1, 3}) cases.push_back({"rope", rule, accumulation, 0.0});
   return cases;
 }
 
