@@ -85,7 +85,7 @@ TEST(SampledHead, is_row_sparse_and_reports_the_rows_it_touched) {
   const int64_t vocab = session.config().model.vocab_size;
   const Tensor before = session.model().head().value().clone();
   const StepResult r = session.step();
-  const int64_t touched = r.touched_rows.at("head.weight");
+  const int64_t touched = r.updates.at("head.weight").touched;
   EXPECT_GE(touched, 2);
   EXPECT_LE(touched, 12 + 3);
   int64_t changed = 0;
