@@ -12,7 +12,6 @@
 namespace rowan::test {
 namespace {
 
-
 std::string document() {
   return read_all(std::string(ROWAN_SOURCE_DIR) + "/docs/CHECKPOINT.md");
 }
