@@ -40,6 +40,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       text += line + "\n";
   }
   accepted([&] { use(text, overrides); });
-  for (const std::string& key : overrides) accepted([&] { rowan::explain_config(key); });
+  if (!overrides.empty()) accepted([&] { rowan::explain_config(overrides.front()); });
   return 0;
 }

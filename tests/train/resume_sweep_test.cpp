@@ -35,7 +35,9 @@ struct Combination {
 // "rule axis=value ..."
 std::vector<std::string> all_rules() {
   std::vector<std::string> rules = optimizer_rules();
-  for (const char* more : {"adamw untouched=exact", "sgd untouched=exact"}) rules.push_back(more);
+  for (const char* more : {"adamw untouched=exact", "sgd untouched=exact", "adamw untouched=exact catch_up=closed",
+                           "adamw untouched=frozen decay=deferred"})
+    rules.push_back(more);
   return rules;
 }
 
