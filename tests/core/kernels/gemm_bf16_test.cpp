@@ -99,10 +99,11 @@ TEST_F(Bfloat16Products, pass_on_what_is_not_finite) {
 }
 
 TEST(Bfloat16, is_refused_where_the_processor_or_the_build_has_none) {
+  const auto use = [] { const UseMatmulPrecision scope(MatmulPrecision::kBfloat16); };
   if (bf16_available()) {
-    EXPECT_NO_THROW(UseMatmulPrecision(MatmulPrecision::kBfloat16));
+    EXPECT_NO_THROW(use());
   } else {
-    EXPECT_THROW(UseMatmulPrecision(MatmulPrecision::kBfloat16), Error);
+    EXPECT_THROW(use(), Error);
   }
 }
 
