@@ -11,6 +11,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_hdf5.h"
 #include "train/config.h"
+#include "train/config_document.h"
 #include "train/run_dir.h"
 #include "train/walk.h"
 
@@ -145,7 +146,7 @@ void run_verify(const InspectOptions& options) {
 void run_inspect(const InspectOptions& options) {
   if (options.verify) return run_verify(options);
   FoundCheckpoint found = find_checkpoint(options.path);
-  for (const SkippedCheckpoint& s : found.skipped) fmt::print(stderr, "rowan: warning: skipped: {}\n", s.reason);
+  for (const SkippedCheckpoint& s : found.skipped) fmt::print(stderr, "rowan: warning: skipped: {}\n", escape_controls(s.reason));
   if (options.digest) {
     fmt::print("{}\n", found.checkpoint.state_digest());
   } else if (options.walk) {

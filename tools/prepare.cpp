@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "tools/command.h"
 #include "train/corpus.h"
+#include "train/file.h"
 #include "train/token_file_writer.h"
 
 namespace rowan::tools {
@@ -18,7 +19,15 @@ struct PrepareOptions {
   bool overwrite = false;
 };
 
+// Replacing is for token files: a slip of the name must not cost a text, and a device is no file at all.
+void check_place(const PrepareOptions& options) {
+  if (!options.overwrite || !file_exists(options.out) || is_token_file(options.out)) return;
+  throw Error("[prepare] '" + options.out + "' is not a token file, and --overwrite replaces nothing else", ErrorKind::kUsage,
+              "choose another name with --out");
+}
+
 void run_prepare(const PrepareOptions& options) {
+  check_place(options);
   for (const std::string& input : options.inputs) {
     ROWAN_CHECK(!is_token_file(input), "[prepare] '", input, "' is a token file already; a text was expected");
   }

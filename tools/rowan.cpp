@@ -7,23 +7,28 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "core/error.h"
 #include "tools/command.h"
 #include "tools/usage_error.h"
+#include "train/config_document.h"
 #include "train/versions.h"
 
 namespace {
 
 using rowan::Error;
 using rowan::ErrorKind;
+using rowan::escape_controls;
 
 int exit_code(ErrorKind kind) {
   switch (kind) {
@@ -38,12 +43,13 @@ int exit_code(ErrorKind kind) {
 }
 
 // Everything printed so far comes before the error, also where both go to the same file. Nothing can be done about a stderr that
-// does not take the message: the exit code still tells.
+// does not take the message: the exit code still tells. A name or an argument in a message may hold control characters, which
+// would split the one line that an error has, or rewrite the terminal.
 int report(const std::string& message, const std::string& hint, int code) {
   std::cout.flush();
   std::fflush(stdout);
-  std::string text = "rowan: error: " + message + "\n";
-  if (!hint.empty()) text += "hint: " + hint + "\n";
+  std::string text = "rowan: error: " + escape_controls(message) + "\n";
+  if (!hint.empty()) text += "hint: " + escape_controls(hint) + "\n";
   std::fwrite(text.data(), 1, text.size(), stderr);
   return code;
 }
@@ -94,13 +100,32 @@ std::vector<std::string> arguments(int argc, char** argv) {
   return out;
 }
 
+// CLI11 turns an integer that is too large into the largest there is, without a word.
+std::string integer_problem(const std::string& given) {
+  errno = 0;
+  std::strtoll(given.c_str(), nullptr, 10);
+  return errno == ERANGE ? "a number that fits 64 bits was expected, got '" + given + "'" : "";
+}
+
+// Not a number and infinity pass every comparison with a limit that an option may have.
+std::string real_problem(const std::string& given) {
+  return std::isfinite(std::strtod(given.c_str(), nullptr)) ? "" : "a finite number was expected, got '" + given + "'";
+}
+
+void refuse_numbers_out_of_range(CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  if (type.starts_with("INT")) option.check(integer_problem);
+  if (type.starts_with("FLOAT")) option.check(real_problem);
+}
+
 // An option takes exactly one value each time it is named. CLI11 lets an option that may be repeated swallow the arguments that
 // follow, and takes a value in brackets apart.
-void take_one_value_at_a_time(CLI::App& command) {
+void make_options_strict(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->nonpositional()) option->allow_extra_args(false);
+    refuse_numbers_out_of_range(*option);
   }
-  for (CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) take_one_value_at_a_time(*sub);
+  for (CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) make_options_strict(*sub);
 }
 
 // Returns the exit code; throws what a command throws.
@@ -110,7 +135,7 @@ int run(int argc, char** argv) {
   app.add_flag("--version", version, "Print the versions of rowan and of the libraries it is linked with");
   app.require_subcommand(0, 1);  // at most one; that there is one is checked below, after --version
   for (const auto& entry : rowan::tools::command_registry()) entry.second(app);
-  take_one_value_at_a_time(app);
+  make_options_strict(app);
   try {
     app.parse(arguments(argc, argv));
   } catch (const CLI::Success& wanted) {  // --help
@@ -141,6 +166,10 @@ int main(int argc, char** argv) {
     return report(error);
   } catch (const std::bad_alloc&) {
     return report("[memory] the system has no memory left for what was asked", "'rowan plan' says how much a run needs", 1);
+  } catch (const std::system_error& error) {
+    // fmt throws one without a place when a print fails; the only files that it prints to are the standard ones.
+    return report((std::ferror(stdout) ? "[stdout] the output could not be written: " + error.code().message() : error.what()), "",
+                  1);
   } catch (const std::exception& error) {
     return report(error.what(), "", 1);
   }

@@ -33,7 +33,7 @@ void run_sample(const SampleOptions& o) {
   const LoadedModel loaded = load_model(checkpoint);
   const std::string prompt = o.prompt.value_or(loaded.config.train.sample_prompt);
   // Settings and prompt are checked before anything is shown.
-  o.generate.sampler.validate();
+  o.generate.validate();
   ROWAN_CHECK(!prompt.empty(), "[sample] the prompt is empty; give at least one character to continue");
   loaded.tokenizer->encode(prompt, {.name = "the prompt", .is_prompt = true});
   write_now(prompt);

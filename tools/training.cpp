@@ -7,6 +7,7 @@
 
 #include "core/parallel.h"
 #include "tools/command.h"
+#include "train/config_document.h"
 #include "train/config_fields.h"
 #include "train/run_start.h"
 #include "train/trainer.h"
@@ -107,7 +108,7 @@ int thread_count(int64_t configured) {
 Checkpoint open_checkpoint(const std::string& path, bool strict) {
   FoundCheckpoint found = find_checkpoint(path, strict);
   for (const SkippedCheckpoint& s : found.skipped)
-    fmt::print(stderr, "rowan: warning: {} is damaged and left out: {}\n", s.path, s.reason);
+    fmt::print(stderr, "rowan: warning: {}\n", escape_controls(fmt::format("{} is damaged and left out: {}", s.path, s.reason)));
   return std::move(found.checkpoint);
 }
 

@@ -45,13 +45,6 @@ std::string join_names(const std::vector<std::string>& names) {
   return out;
 }
 
-// Control characters would let an argument rewrite the terminal, or split the one line that an error has.
-std::string printable(const std::string& text) {
-  std::string out;
-  for (const char c : text) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return out;
-}
-
 std::string help_hint(const Place& place) {
   return "see '" + place.name + " --help'";
 }
@@ -59,15 +52,15 @@ std::string help_hint(const Place& place) {
 Error unknown_subcommand(const Place& place, const std::string& given) {
   const std::vector<std::string> names = subcommand_names(*place.command);
   const std::string near = nearest_name(given, names);
-  return Error("[" + place.name + "] there is no command '" + printable(given) + "'; commands: " + join_names(names),
-               ErrorKind::kUsage, near.empty() ? help_hint(place) : "did you mean '" + place.name + " " + near + "'?");
+  return Error("[" + place.name + "] there is no command '" + given + "'; commands: " + join_names(names), ErrorKind::kUsage,
+               near.empty() ? help_hint(place) : "did you mean '" + place.name + " " + near + "'?");
 }
 
 Error unknown_option(const Place& place, const std::string& given) {
   const std::string name = given.substr(0, given.find('='));
   // One letter is as near to every other.
   const std::string near = name.size() > 2 ? nearest_name(name, option_names(*place.command)) : "";
-  return Error("[" + place.name + "] there is no option '" + printable(name) + "'", ErrorKind::kUsage,
+  return Error("[" + place.name + "] there is no option '" + name + "'", ErrorKind::kUsage,
                near.empty() ? help_hint(place) : "did you mean '" + near + "'?");
 }
 
@@ -81,7 +74,7 @@ Error leftover_argument(const Place& place, const std::vector<std::string>& rest
   if (option != rest.end()) return unknown_option(place, *option);
   const bool takes_commands = place.command->get_parent() == nullptr || !subcommand_names(*place.command).empty();
   if (takes_commands) return unknown_subcommand(place, rest.front());
-  return Error("[" + place.name + "] unexpected argument '" + printable(rest.front()) + "'", ErrorKind::kUsage, help_hint(place));
+  return Error("[" + place.name + "] unexpected argument '" + rest.front() + "'", ErrorKind::kUsage, help_hint(place));
 }
 
 // "Could not convert: --tokens = abc" says neither what was expected nor that it is the command line that is wrong.
@@ -143,7 +136,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   if (!rest.empty()) return leftover_argument(place, rest);
   const bool incomplete = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   if (incomplete && !subcommand_names(*place.command).empty()) return missing_command(app);
-  return Error("[" + place.name + "] " + printable(describe(place, error)), ErrorKind::kUsage, help_hint(place));
+  return Error("[" + place.name + "] " + describe(place, error), ErrorKind::kUsage, help_hint(place));
 }
 
 }  // namespace rowan::tools

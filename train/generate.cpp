@@ -36,10 +36,17 @@ class Context {
 
 }  // namespace
 
+void GenerateOptions::validate() const {
+  ROWAN_CHECK(tokens >= 0, "[sample] expected tokens >= 0, got ", tokens);
+  sampler.validate();
+  [[maybe_unused]] const StopMatcher matcher(stop);
+}
+
 GenerateResult generate(Gpt& model, std::shared_ptr<const Tokenizer> tokenizer, std::string_view prompt,
                         const GenerateOptions& options, const std::function<void(std::string_view)>& emit,
                         const std::function<bool()>& keep_going) {
   ROWAN_CHECK(!prompt.empty(), "[sample] the prompt is empty; give at least one character to continue");
+  options.validate();
   GenerateResult result;
   const Sampler sampler(options.sampler);
   StreamDecoder decoder(tokenizer);

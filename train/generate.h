@@ -20,6 +20,8 @@ struct GenerateOptions {
   int64_t tokens = 200;
   SamplerConfig sampler = {};
   std::vector<std::string> stop = {};  // ends the text, and is not shown
+
+  void validate() const;  // Error for what can't be; generate() asks too
 };
 
 struct GenerateResult {

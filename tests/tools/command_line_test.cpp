@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 CommandResult rowan(std::vector<std::string> arguments, const CommandOptions& options = {}) {
@@ -106,6 +107,17 @@ TEST(CommandLine, a_wrong_value_says_what_was_expected) {
   expect_usage_error(rowan({"eval", "run", "--threads", "5000"}), "--threads expects a number from 0 to 1024, got '5000'",
                      "--help");
   expect_usage_error(rowan({"bench", "gemm", "--threads="}), "--threads expects a number from 0 to 1024, got ''", "--help");
+  for (const char* option : {"--tokens", "--seed", "--top-k"})
+    expect_usage_error(rowan({"sample", "run", option, "99999999999999999999"}),
+                       std::string(option) + ": a number that fits 64 bits was expected, got '99999999999999999999'", "--help");
+  for (const char* number : {"nan", "inf", "1e999"}) {
+    expect_usage_error(rowan({"sample", "run", "--temperature", number}), "--temperature: a finite number was expected, got",
+                       "--help");
+    expect_usage_error(rowan({"bench", "embedding", "--zipf", number}), std::string("got '") + number + "'", "--help");
+  }
+  for (const char* command : {"train", "compare"})
+    expect_usage_error(rowan({command, "a.toml", "--out="}), "--out: a directory's name was expected, and an empty one came",
+                       "--help");
 }
 
 TEST(CommandLine, an_argument_too_many_is_named) {
@@ -129,7 +141,17 @@ TEST(CommandLine, an_option_takes_one_value_and_leaves_the_rest_alone) {
 
 TEST(CommandLine, control_characters_of_an_argument_do_not_reach_the_terminal) {
   const CommandResult result = rowan({"a\x1b[2J\nb"});
-  expect_usage_error(result, "there is no command 'a?[2J?b'", "--help");
+  expect_usage_error(result, R"(there is no command 'a\u001B[2J\nb')", "--help");
+}
+
+TEST(CommandLine, control_characters_of_a_name_do_not_split_the_line_that_an_error_has) {
+  for (const char* command : {"eval", "sample", "inspect", "resume", "replay", "compare", "plan"}) {
+    const CommandResult result = rowan({command, "/no such\x1b[2J\nplace"});
+    EXPECT_NE(result.exit_code, 0) << command;
+    EXPECT_THAT(result.err, StartsWith("rowan: error: [")) << command;
+    EXPECT_THAT(result.err, HasSubstr(R"(/no such\u001B[2J\nplace)")) << command;
+    EXPECT_THAT(result.err, Not(HasSubstr("\nplace"))) << command;
+  }
 }
 
 TEST(CommandLine, names_in_other_scripts_come_back_as_they_were_given) {
@@ -137,9 +159,12 @@ TEST(CommandLine, names_in_other_scripts_come_back_as_they_were_given) {
 }
 
 TEST(CommandLine, output_that_cannot_be_written_is_a_failure) {
-  for (const char* argument : {"--version", "--help"}) {
-    const CommandResult result = rowan({argument}, {.stdout_path = "/dev/full"});
-    EXPECT_EQ(result.exit_code, 1) << argument;
+  const std::string config = ROWAN_SOURCE_DIR "/configs/smoke.toml";
+  const std::vector<std::vector<std::string>> table = {
+      {"--version"}, {"--help"}, {"config", "diff", config, ROWAN_SOURCE_DIR "/configs/sort_abc.toml"}};
+  for (const std::vector<std::string>& arguments : table) {
+    const CommandResult result = rowan(arguments, {.stdout_path = "/dev/full"});
+    EXPECT_EQ(result.exit_code, 1) << arguments.front();
     EXPECT_EQ(result.err, "rowan: error: [stdout] the output could not be written: No space left on device\n");
   }
 }

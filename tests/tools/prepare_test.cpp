@@ -80,7 +80,10 @@ TEST(Prepare, says_what_is_wrong_and_leaves_nothing) {
       {{put(dir.file("empty"), ""), "--out", out, "--tokenizer", "byte"}, 1, "empty' is empty"},
       {{put(dir.file("bad"), "ab\xC0\x80"), "--out", out}, 1, "bad' is not valid UTF-8: unexpected byte 0xC0 at byte offset 2"},
       {{text, "--out", old}, 1, "old.tok': File exists"},
-      {{text, "--out", dir.path().string(), "--overwrite"}, 1, "Is a directory"},
+      {{text, "--out", dir.path().string(), "--overwrite"}, 1, "is a directory"},
+      {{text, "--out", "/dev/null", "--overwrite"}, 1, "'/dev/null' is not a regular file"},
+      {{text, "--out", text, "--overwrite"}, 2, "a.txt' is not a token file, and --overwrite replaces nothing else"},
+      {{text, "--out", old, "--overwrite"}, 2, "old.tok' is not a token file"},
       {{text, "--out", dir.file("no/out.tok")}, 1, "No such file"},
       {{text, "--out", "/proc/out.tok"}, 1, "/proc/"},
       {{text, "--out", out, "--tokenizer", "bpe"}, 2, "\"bpe\""},
@@ -98,9 +101,16 @@ TEST(Prepare, says_what_is_wrong_and_leaves_nothing) {
   }
   for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
     EXPECT_THAT(entry.path().string(), ::testing::Not(HasSubstr(".tmp-")));
-  EXPECT_EQ(run_command({ROWAN_BINARY, "prepare", text, "--out", old, "--overwrite"}).exit_code, 0);
-  EXPECT_EQ(text_in(old), "abc");
-  const CommandResult twice = run_command({ROWAN_BINARY, "prepare", old, "--out", out});
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(Prepare, overwrites_a_token_file_when_asked_and_takes_none_as_a_text) {
+  const TempDir dir;
+  const std::string text = put(dir.file("a.txt"), "abc"), longer = put(dir.file("b.txt"), "abcabc"), out = dir.file("out.tok");
+  EXPECT_EQ(run_command({ROWAN_BINARY, "prepare", text, "--out", out}).exit_code, 0);
+  EXPECT_EQ(run_command({ROWAN_BINARY, "prepare", longer, "--out", out, "--overwrite"}).exit_code, 0);
+  EXPECT_EQ(text_in(out), "abcabc");
+  const CommandResult twice = run_command({ROWAN_BINARY, "prepare", out, "--out", dir.file("twice.tok")});
   EXPECT_EQ(twice.exit_code, 2);
   EXPECT_THAT(twice.err, HasSubstr("is a token file already"));
 }

@@ -31,6 +31,20 @@ TEST(Sample, temperature_0_gives_the_same_text_for_every_seed) {
   EXPECT_NE(drawn("1"), drawn("2"));
 }
 
+TEST(Sample, shows_nothing_when_a_setting_is_wrong) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a").exit_code, 0);
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {"--stop", ""},   {"--top-p", "0"}, {"--min-p", "2"}, {"--temperature", "-1"}, {"--repetition-penalty", "0"},
+      {"--top-k", "-1"}};
+  for (const auto& [option, value] : wrong) {
+    const CommandResult r = sample(run, "a", {"--prompt", "the ", option, value});
+    EXPECT_EQ(r.exit_code, 2) << option;
+    EXPECT_EQ(r.out, "") << option;
+    EXPECT_THAT(r.err, StartsWith("rowan: error: [sampler]"));
+  }
+}
+
 TEST(Sample, ends_before_a_stop_text) {
   const CommandRun run;
   ASSERT_EQ(run.train("a").exit_code, 0);
