@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -43,15 +44,18 @@ struct Job {
 class Threads::Workers {
  public:
   explicit Workers(int count) : spins_(count <= usable_cores() ? 20000 : 0), shares_(static_cast<size_t>(count)) {
-    for (int i = 1; i < count; ++i) threads_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
+    try {
+      for (int i = 1; i < count; ++i) threads_.emplace_back([this, i] { work(static_cast<size_t>(i)); });
+    } catch (const std::system_error& error) {
+      const size_t started = threads_.size() + 1;
+      stop();
+      throw Error(
+          join_text("[threads] the system gives this process ", started, " of ", count, " threads: ", error.code().message()),
+          ErrorKind::kData, "ask for fewer with train.threads or --threads");
+    }
   }
 
-  ~Workers() {
-    stop_.store(true);
-    generation_.fetch_add(1);
-    generation_.notify_all();
-    for (std::thread& t : threads_) t.join();
-  }
+  ~Workers() { stop(); }
 
   int count() const { return static_cast<int>(threads_.size()) + 1; }
 
@@ -72,6 +76,13 @@ class Threads::Workers {
   }
 
  private:
+  void stop() {
+    stop_.store(true);
+    generation_.fetch_add(1);
+    generation_.notify_all();
+    for (std::thread& t : threads_) t.join();
+  }
+
   // What a thread takes first; then it helps the others. Loops over the same data give a thread the same part of it each time, and
   // find it in that core's caches: where the cores do not share one, fetching what another core wrote last costs more than the
   // work.

@@ -171,7 +171,7 @@ Hdf5Contents read_hdf5(const std::string& path, Hdf5Data what) {
   const auto lock = hdf5_lock();
   const Hid access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "make an access list");
   check_hdf5(H5Pset_file_locking(access, false, true), "switch file locking off");
-  const Hid file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose, "open the file");
+  const Hid file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose, ("open '" + path + "' as HDF5").c_str());
   Hdf5Contents contents;
   contents.info = read_info(file, path);
   Walker(path, file_bytes, what).group(file, "", 0, contents.arrays);

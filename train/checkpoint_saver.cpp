@@ -1,11 +1,23 @@
 #include "train/checkpoint_saver.h"
 
 #include <chrono>
+#include <memory>
+#include <system_error>
 
 namespace rowan {
 
 CheckpointSaver::~CheckpointSaver() {
   if (thread_.joinable()) thread_.join();
+}
+
+// A system that has no thread to give costs time, and no checkpoint.
+bool CheckpointSaver::start_thread(const std::function<void()>& work) {
+  try {
+    thread_ = std::thread(work);
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
 void CheckpointSaver::start(CheckpointImage image, bool best, int64_t keep_last, int64_t keep_also) {
@@ -20,12 +32,9 @@ void CheckpointSaver::start(CheckpointImage image, bool best, int64_t keep_last,
     saved.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return saved;
   };
-  std::packaged_task<SavedCheckpoint()> task(std::move(work));
-  pending_ = task.get_future();
-  if (background_)
-    thread_ = std::thread(std::move(task));
-  else
-    task();
+  const auto task = std::make_shared<std::packaged_task<SavedCheckpoint()>>(std::move(work));
+  pending_ = task->get_future();
+  if (!background_ || !start_thread([task] { (*task)(); })) (*task)();
 }
 
 std::optional<SavedCheckpoint> CheckpointSaver::collect(bool wait) {

@@ -4,6 +4,7 @@
 // flight at most, so no more than one image is held, and a failure comes out where the next one is asked for.
 #pragma once
 
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ class CheckpointSaver {
   bool in_flight() const { return pending_.valid(); }
 
  private:
+  bool start_thread(const std::function<void()>& work);
+
   RunDir& run_;  // the thread's own while one is in flight
   bool background_;
   std::future<SavedCheckpoint> pending_;

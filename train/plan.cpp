@@ -41,7 +41,7 @@ std::vector<std::string> remarks_on(const Config& c) {
     remarks.push_back(
         join_text("the head is untied after step ", c.train.untie_at, ": sizes and speed are those of the untied model"));
   if (m.tied && c.train.tied_two_source)
-    remarks.push_back(join_text("the tied table is updated from two sources: at most ", read,
+    remarks.push_back(join_text("the tied table is updated from two sources: at most ", std::min(m.vocab_size, read),
                                 " rows from the lookup, and every row from the softmax, with optimizer state for each"));
   else if (m.tied)
     remarks.push_back("the head is tied to the token table: the table is updated densely, every row in every step");
@@ -50,8 +50,8 @@ std::vector<std::string> remarks_on(const Config& c) {
                                 std::min(m.vocab_size, read + c.train.sampled.negatives * c.train.grad_accum), " of ", m.vocab_size,
                                 " in a step; evaluation is over all of them"));
   if (!m.tied)
-    remarks.push_back(join_text("the token table is updated by rows: at most ",
-                                c.data.batch_size * c.data.seq_len * c.train.grad_accum, " of ", m.vocab_size, " in a step"));
+    remarks.push_back(join_text("the token table is updated by rows: at most ", std::min(m.vocab_size, read), " of ", m.vocab_size,
+                                " in a step"));
   if (m.positions == "rope") remarks.push_back("rotary positions have no parameters, and no length that they end at");
   if (m.positions == "learned" && c.data.seq_len < m.max_seq_len)
     remarks.push_back(join_text("positions from ", c.data.seq_len, " to ", m.max_seq_len - 1,

@@ -1,8 +1,12 @@
 #include "core/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "core/error.h"
@@ -38,6 +42,27 @@ TEST(Parallel, an_exception_of_a_piece_reaches_the_caller_and_the_threads_go_on_
   parallel_pieces(10, [&](int64_t i) { sum += static_cast<int>(i); });
   EXPECT_EQ(sum.load(), 45);
 }
+
+#ifndef ROWAN_SANITIZED  // which need address space of their own
+TEST(Parallel, threads_that_the_system_does_not_give_are_an_error) {
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlimit tight{static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE) + (int64_t{64} << 20)), before.rlim_max};  // some ten stacks
+  setrlimit(RLIMIT_AS, &tight);
+  std::string said;
+  try {
+    const Threads threads(500);
+  } catch (const Error& error) {
+    said = error.what();
+  }
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_NE(said.find(" of 500 threads: "), std::string::npos) << said;
+  const Threads threads(2);  // and those that were there are gone
+  EXPECT_EQ(current_threads(), 2);
+}
+#endif
 
 TEST(Parallel, a_loop_inside_a_loop_runs_on_the_thread_that_meets_it) {
   Threads threads(2);

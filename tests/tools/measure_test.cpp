@@ -42,6 +42,12 @@ TEST_F(Measure, plan_prints_one_object_with_sizes_speed_and_time) {
   EXPECT_GT(plan["peak_rss_bytes"].get<int64_t>(), plan["memory"]["pool_peak_bytes"].get<int64_t>());
 }
 
+TEST_F(Measure, plan_counts_no_more_rows_than_the_table_has) {
+  const CommandResult result = rowan({"plan", config(), "--set", "model.vocab_size=3", "--set", "model.tied=false"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, ::testing::HasSubstr("the token table is updated by rows: at most 3 of 3 in a step"));
+}
+
 TEST_F(Measure, plan_without_a_text_says_that_the_vocabulary_is_not_known) {
   const CommandResult result = rowan({"plan", config()});
   EXPECT_EQ(result.exit_code, 2);

@@ -241,7 +241,7 @@ TEST(CheckpointHdf5, not_hdf5_is_an_error_with_the_librarys_reason) {
     read_hdf5(dir.file("x.h5"));
     FAIL();
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("cannot open the file"));
+    EXPECT_THAT(e.what(), HasSubstr("cannot open '" + dir.file("x.h5") + "' as HDF5: "));
   }
 }
 
