@@ -241,6 +241,10 @@ void TrainSession::save(CheckpointWriter& writer) {
 }
 
 void TrainSession::load(Checkpoint& checkpoint) {
+  if (!checkpoint.info().complete)
+    throw Error(
+        "[checkpoint] '" + checkpoint.path() + "' holds weights only: the state of training that a run goes on from is not in it",
+        ErrorKind::kData, "rowan eval and rowan sample take it; resume needs a checkpoint of the run itself");
   int64_t seed = config_.train.seed;
   checkpoint.skip("/config");
   checkpoint.skip("/tokenizer/json");

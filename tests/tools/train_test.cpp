@@ -157,5 +157,18 @@ TEST(Train, a_second_writer_is_refused_by_pid) {
   EXPECT_EQ(run.resume("a", {"train.steps=1"}).exit_code, 2);  // fewer steps than are done
 }
 
+TEST(Train, weights_alone_are_no_state_to_resume_from) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", {"train.steps=2"}).exit_code, 0);
+  const std::string checkpoint = run.path("a/checkpoints/step-0000000002.h5"), weights = run.path("weights.h5");
+  ASSERT_EQ(CommandRun::rowan({"convert", "--weights-only", checkpoint, weights}).exit_code, 0);
+  std::filesystem::rename(weights, checkpoint);
+  const CommandResult r = run.resume("a", {"train.steps=4"});
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_THAT(r.err, ::testing::HasSubstr("step-0000000002.h5' holds weights only"));
+  EXPECT_LT(r.err.size(), 500u);  // not every array that is missing
+  EXPECT_EQ(CommandRun::rowan({"sample", checkpoint, "--prompt", "the ", "--tokens", "2"}).exit_code, 0);
+}
+
 }  // namespace
 }  // namespace rowan::test
