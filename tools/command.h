@@ -50,12 +50,4 @@ inline CLI::Option* add_set_option(CLI::App& command, std::vector<std::string>& 
       ->type_name("KEY=VALUE");
 }
 
-// --out DIR. An empty name, as of a shell variable that is not set, is no wish for the default.
-inline CLI::Option* add_out_directory(CLI::App& command, std::string& directory, const std::string& description) {
-  const auto named = [](const std::string& given) {
-    return given.empty() ? std::string("a directory's name was expected, and an empty one came") : std::string();
-  };
-  return command.add_option("--out", directory, description)->type_name("DIR")->check(named);
-}
-
 }  // namespace rowan::tools

@@ -44,7 +44,7 @@ void add_compare_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("compare", "Compare optimizer settings over a grid and seeds, paired by seed");
   command->add_option("sweep", o->sweep, "Sweep file (TOML): base config, arms, grid, seeds")->required()->type_name("SWEEP");
   add_set_option(*command, o->overrides);
-  add_out_directory(*command, o->out, "Directory of the runs and results (default: runs/<sweep name>)");
+  command->add_option("--out", o->out, "Directory of the runs and results (default: runs/<sweep name>)")->type_name("DIR");
   command->callback([o] { run_compare(*o); });
 }
 ROWAN_COMMAND(add_compare_command);

@@ -112,8 +112,14 @@ std::string real_problem(const std::string& given) {
   return std::isfinite(std::strtod(given.c_str(), nullptr)) ? "" : "a finite number was expected, got '" + given + "'";
 }
 
-void refuse_numbers_out_of_range(CLI::Option& option) {
+// An empty name, as of a shell variable that is not set, is no wish for the default.
+std::string name_problem(const std::string& given) {
+  return given.empty() ? "a name was expected, and an empty one came" : "";
+}
+
+void check_values(CLI::Option& option) {
   const std::string type = option.get_type_name();
+  if (option.nonpositional() && (type == "DIR" || type == "FILE")) option.check(name_problem);
   if (type.starts_with("INT")) option.check(integer_problem);
   if (type.starts_with("FLOAT")) option.check(real_problem);
 }
@@ -123,7 +129,7 @@ void refuse_numbers_out_of_range(CLI::Option& option) {
 void make_options_strict(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->nonpositional()) option->allow_extra_args(false);
-    refuse_numbers_out_of_range(*option);
+    check_values(*option);
   }
   for (CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) make_options_strict(*sub);
 }

@@ -40,7 +40,7 @@ void add_train_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("train", "Train a model from a config file");
   command->add_option("config", o->config, "Config file (TOML)")->required()->type_name("CONFIG");
   add_set_option(*command, o->overrides);
-  add_out_directory(*command, o->out, "Directory of the run (default: runs/<config name>)");
+  command->add_option("--out", o->out, "Directory of the run (default: runs/<config name>)")->type_name("DIR");
   CLI::Option* resume = command->add_flag("--resume", o->resume, "Go on when the run exists, start when it does not");
   command->add_flag("--overwrite", o->overwrite, "Remove the run that is in the directory and start anew")->excludes(resume);
   command->callback([o] { run_train(*o); });

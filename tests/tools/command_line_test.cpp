@@ -116,8 +116,7 @@ TEST(CommandLine, a_wrong_value_says_what_was_expected) {
     expect_usage_error(rowan({"bench", "embedding", "--zipf", number}), std::string("got '") + number + "'", "--help");
   }
   for (const char* command : {"train", "compare"})
-    expect_usage_error(rowan({command, "a.toml", "--out="}), "--out: a directory's name was expected, and an empty one came",
-                       "--help");
+    expect_usage_error(rowan({command, "a.toml", "--out="}), "--out: a name was expected, and an empty one came", "--help");
 }
 
 TEST(CommandLine, an_argument_too_many_is_named) {
