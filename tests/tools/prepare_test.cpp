@@ -1,6 +1,7 @@
 // rowan prepare, as a user runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -66,6 +67,8 @@ TEST(Prepare, is_the_same_file_every_time) {
 TEST(Prepare, says_what_is_wrong_and_leaves_nothing) {
   const TempDir dir;
   const std::string text = put(dir.file("a.txt"), "abc"), out = dir.file("out.tok"), old = put(dir.file("old.tok"), "precious");
+  const std::string pipe = dir.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   struct Case {
     std::vector<std::string> arguments;
     int exit_code;
@@ -81,7 +84,7 @@ TEST(Prepare, says_what_is_wrong_and_leaves_nothing) {
       {{put(dir.file("bad"), "ab\xC0\x80"), "--out", out}, 1, "bad' is not valid UTF-8: unexpected byte 0xC0 at byte offset 2"},
       {{text, "--out", old}, 1, "old.tok': File exists"},
       {{text, "--out", dir.path().string(), "--overwrite"}, 1, "is a directory"},
-      {{text, "--out", "/dev/null", "--overwrite"}, 1, "'/dev/null' is not a regular file"},
+      {{text, "--out", pipe, "--overwrite"}, 1, "pipe' is not a regular file"},
       {{text, "--out", text, "--overwrite"}, 2, "a.txt' is not a token file, and --overwrite replaces nothing else"},
       {{text, "--out", old, "--overwrite"}, 2, "old.tok' is not a token file"},
       {{text, "--out", dir.file("no/out.tok")}, 1, "No such file"},
@@ -101,7 +104,7 @@ TEST(Prepare, says_what_is_wrong_and_leaves_nothing) {
   }
   for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
     EXPECT_THAT(entry.path().string(), ::testing::Not(HasSubstr(".tmp-")));
-  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(Prepare, overwrites_a_token_file_when_asked_and_takes_none_as_a_text) {
