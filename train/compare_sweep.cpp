@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/nearest.h"
+#include "train/compare_sweep_check.h"
 #include "train/config_reader.h"
 
 namespace rowan {
@@ -281,6 +282,9 @@ Sweep SweepReader::read() {
   sweep.aa_seeds = read_seeds("aa_seeds");
   check_seeds(sweep);
   sweep.settings = read_settings(root_, "set", false);
+  const ConfigMember* keys = root_.find("seed_keys");
+  check_seed_keys(sweep, keys == nullptr ? ConfigPlace{1, 1} : keys->value.place);
+  check_settings_for_all(sweep, read_axes(root_, "grid"));
   read_arms(sweep);
   find_baseline(sweep);
   return sweep;
@@ -317,8 +321,11 @@ Sweep load_sweep(const std::string& path, const std::vector<std::string>& overri
   sweep.base_text = read_config_file(sweep.base);
   for (const ConfigOverride& given : parse_overrides(overrides))
     sweep.settings.push_back({join_key(given.path, given.leaf), given.value, {}});
+  check_overrides(sweep);
+  const Config first = run_config(sweep, 0, 0, sweep.seeds[0]);
   for (size_t arm = 0; arm < sweep.arms.size(); ++arm)
-    for (size_t point = 0; point < sweep.arms[arm].points.size(); ++point) run_config(sweep, arm, point, sweep.seeds[0]);
+    for (size_t point = 0; point < sweep.arms[arm].points.size(); ++point)
+      check_pair(sweep, first, run_config(sweep, arm, point, sweep.seeds[0]), sweep.arms[arm], sweep.arms[arm].points[point]);
   return sweep;
 }
 

@@ -57,6 +57,22 @@ name = "a"
   EXPECT_EQ(config.train.steps, 7);
 }
 
+TEST(Sweep, refuses_an_override_that_an_arm_or_the_grid_would_win_over) {
+  const test::SmallSweep files;
+  const std::string path = files.write("[[arm]]\nname = \"a\"\nset = { \"optim.group.0.beta1\" = 0.8 }\n");
+  for (const auto& [given, reason] : {std::pair{"optim.group.0.lr=0.5", "arm \"a\" has optim.group.0.lr of its own"},
+                                      {"optim.group.0.beta1=0.5", "arm \"a\" has optim.group.0.beta1 of its own"},
+                                      {"train.seed=5", "each run gets its own value of seeds"}}) {
+    try {
+      load_sweep(path, {given});
+      ADD_FAILURE() << given << " was accepted";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+      EXPECT_THAT(e.what(), AllOf(StartsWith(std::string("[config] --set ") + given), HasSubstr(reason)));
+    }
+  }
+}
+
 struct Wrong {
   const char* what;
   const char* top;
@@ -113,6 +129,18 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"seed no integer", "seeds = [1, 2.5]\n", kArm, "a seed is an integer of at least 0, got the number 2.5", ""},
         Wrong{"aa_seeds too few", "aa_seeds = [9]\n", kArm, "aa_seeds must have as many values as seeds, which has 2, got 1", ""},
         Wrong{"aa_seeds of seeds", "aa_seeds = [9, 2]\n", kArm, "aa_seeds has 2, which is one of seeds", ""},
+        Wrong{"seeds for no seed", "seed_keys = [\"train.steps\"]\n", kArm, "2:13: seed_keys must name fields that are seeds",
+              "train.seed"},
+        Wrong{"seeds for nothing", "seed_keys = []\n", kArm, "seed_keys is empty", "train.seed"},
+        Wrong{"seed set for all", "set = { \"train.seed\" = 5 }\n", kArm, "2:24: [set] has train.seed, which gets each run's own",
+              ""},
+        Wrong{"axis set for all", "set = { \"optim.group.0.lr\" = 0.5 }\n", kArm,
+              "[set] has optim.group.0.lr, which is also in [grid]", ""},
+        Wrong{"arm with another model", "", "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\nset = { \"model.d_model\" = 16 }\n",
+              "6:1: arm \"b\" (optim.group.0.lr=0.001) has a model of other parameters than arm \"a\"", "[set]"},
+        Wrong{"arm with another batch", "", "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\nset = { \"train.grad_accum\" = 2 }\n",
+              "another train.grad_accum", "[set]"},
+        Wrong{"axis over steps", "grid = { \"train.steps\" = [10, 20] }\n", kArm, "another train.steps", "[set]"},
         Wrong{"confidence in percent", "confidence = 95\n", kArm, "must be a number from 0.5 to 0.9999", ""}),
     [](const auto& test) {
       std::string name = test.param.what;

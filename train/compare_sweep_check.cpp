@@ -1,0 +1,82 @@
+#include "train/compare_sweep_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "layers/parameter_specs.h"
+#include "train/config_reader.h"
+
+namespace rowan {
+namespace {
+
+bool has(const std::vector<std::string>& list, const std::string& key) {
+  return std::find(list.begin(), list.end(), key) != list.end();
+}
+
+template <class Settings>
+bool sets(const Settings& settings, const std::string& key) {
+  return std::any_of(settings.begin(), settings.end(), [&](const auto& s) { return s.key == key; });
+}
+
+// A vocabulary that only the tokenizer knows is the same for all arms.
+std::vector<ParameterSpec> specs_of(GptConfig model) {
+  if (model.vocab_size == 0) model.vocab_size = 1;
+  model.resolve();
+  return parameter_specs(model);
+}
+
+bool same_parameters(const GptConfig& a, const GptConfig& b) {
+  const auto x = specs_of(a), y = specs_of(b);
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [](const ParameterSpec& p, const ParameterSpec& q) { return p.name == q.name && p.shape == q.shape; });
+}
+
+}  // namespace
+
+void check_seed_keys(const Sweep& sweep, ConfigPlace seed_keys) {
+  const auto fail = [&](const std::string& message) {
+    fail_config(place_text(sweep.file, seed_keys) + ":", message, "e.g. seed_keys = [\"train.seed\", \"data.zipf.seed\"]");
+  };
+  if (sweep.seed_keys.empty()) fail("seed_keys is empty: the runs of all seeds would be one and the same");
+  for (const std::string& key : sweep.seed_keys)
+    if (key.substr(key.rfind('.') + 1) != "seed")
+      fail(fmt::format("seed_keys must name fields that are seeds, got \"{}\": its value would be a run's seed", key));
+}
+
+void check_settings_for_all(const Sweep& sweep, const std::vector<SweepAxis>& shared) {
+  for (const SweepSetting& s : sweep.settings) {
+    const std::string at = place_text(sweep.file, s.place) + ":";
+    if (has(sweep.seed_keys, s.key)) fail_config(at, fmt::format("[set] has {}, which gets each run's own value of seeds", s.key));
+    if (sets(shared, s.key)) fail_config(at, fmt::format("[set] has {}, which is also in [grid]", s.key));
+  }
+}
+
+void check_overrides(const Sweep& sweep) {
+  for (const SweepSetting& s : sweep.settings) {
+    if (s.place.line != 0) continue;
+    const std::string at = fmt::format("--set {}={}:", s.key, s.value);
+    if (has(sweep.seed_keys, s.key)) fail_config(at, "each run gets its own value of seeds", "change seeds in the sweep's file");
+    for (const SweepArm& arm : sweep.arms)
+      if (sets(arm.settings, s.key) || sets(arm.axes, s.key))
+        fail_config(at, fmt::format("--set is for all runs, but arm \"{}\" has {} of its own", arm.name, s.key),
+                    "change it in the sweep's file");
+  }
+}
+
+void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point) {
+  const char* differs = !same_parameters(first.model, other.model)         ? "a model of other parameters"
+                        : first.train.steps != other.train.steps           ? "another train.steps"
+                        : first.train.grad_accum != other.train.grad_accum ? "another train.grad_accum"
+                                                                           : nullptr;
+  if (differs == nullptr) return;
+  const SweepArm& from = sweep.arms[0];
+  fail_config(
+      place_text(sweep.file, arm.place) + ":",
+      fmt::format("arm \"{}\" ({}) has {} than arm \"{}\" ({}): runs of one seed are compared in pairs, from the same initial "
+                  "weights and on the same data",
+                  arm.name, point.label, differs, from.name, from.points[0].label),
+      "leave the model's shape, the batch and the steps to the base config and [set]");
+}
+
+}  // namespace rowan

@@ -1,0 +1,18 @@
+// What the settings of a sweep must be to each other, beyond the config of each run: found before anything is trained. Internal to
+// train/compare_sweep.cpp. All throw Error (kUsage).
+#pragma once
+
+#include "train/compare_sweep.h"
+
+namespace rowan {
+
+// Seeds must reach a field that is one, and nothing else may set it.
+void check_seed_keys(const Sweep& sweep, ConfigPlace seed_keys);
+// No setting for all runs may lose to the shared grid, nor one of --set (which has no place) to an arm.
+void check_settings_for_all(const Sweep& sweep, const std::vector<SweepAxis>& shared);
+void check_overrides(const Sweep& sweep);
+// Two runs of one seed, as far as their configs say: the same parameters, and as many tokens. `first` is that of the first arm's
+// first point.
+void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point);
+
+}  // namespace rowan
