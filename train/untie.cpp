@@ -18,6 +18,7 @@ class HeldState final : public StateVisitor {
   void give_out() { loading_ = true; }
   bool loading() const override { return loading_; }
   void operator()(const std::string& name, Tensor& value) override {
+    if (loading_ && find(name) == nullptr && name.ends_with("/ahead_base")) return;  // of no rows
     pass(name, value);
     if (loading_) value = value.clone();  // table and head may come from the same entry
   }
@@ -25,7 +26,8 @@ class HeldState final : public StateVisitor {
   void operator()(const std::string& name, double& value) override { pass(name, value); }
   void operator()(const std::string& name, std::vector<int32_t>& value) override {
     if (!loading_ || find(name) != nullptr) return pass(name, value);
-    // A dense parameter has no account of the steps that its rows stand at: they all stand at the last one.
+    // A dense parameter has no account of the steps that its rows stand at: they all stand at the last one, and none is ahead.
+    if (name.ends_with("/ahead_rows")) return value.clear();
     ROWAN_ASSERT(name.ends_with("/last_steps"));
     const auto* step = find(name.substr(0, name.rfind('/')) + "/step");
     ROWAN_ASSERT(step != nullptr);
