@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/error.h"
 #include "tests/support/small_run.h"
 
 namespace rowan::test {
@@ -40,13 +42,14 @@ inline Checkpoint saved(const SmallRun& run, TrainSession& session, const std::s
   return Checkpoint::open(path);
 }
 
-// `config` makes a fresh one each time: sessions that are alive together share no optimizer.
+// Trained to `stop` under a config that `config` makes, saved, and trained on to `steps` from the file.
 template <class MakeConfig>
 Trace interrupted(const SmallRun& run, const MakeConfig& config, int64_t stop, int64_t steps) {
   Trace trace;
-  TrainSession first(config());
-  train_until(first, stop, trace);
-  Checkpoint checkpoint = saved(run, first, "stopped-" + std::to_string(stop));
+  auto first = std::make_unique<TrainSession>(config());
+  train_until(*first, stop, trace);
+  Checkpoint checkpoint = saved(run, *first, "stopped-" + std::to_string(stop));
+  first.reset();  // what goes on has the file alone
   TrainSession session(checkpoint_config(checkpoint), checkpoint_tokenizer(checkpoint));
   session.load(checkpoint);
   EXPECT_EQ(session.steps_done(), stop);
@@ -61,6 +64,18 @@ inline std::map<std::string, std::string> arrays_of(const Checkpoint& checkpoint
   for (const ArrayInfo& a : checkpoint.arrays())
     if (a.path.starts_with(under)) out[a.path] = a.shape_text() + " " + a.checksum;
   return out;
+}
+
+// What a session under a small config with these settings says when it is refused, with its hint; "" when it is not.
+inline std::string refusal(const std::vector<std::string>& sets) {
+  try {
+    const SmallRun run;
+    TrainSession session(run.config(sets));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    return std::string(e.what()) + " | " + e.hint();
+  }
+  return "";
 }
 
 }  // namespace rowan::test

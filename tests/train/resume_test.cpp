@@ -5,51 +5,17 @@
 #include <limits>
 
 #include "core/parallel.h"
-#include "tests/support/small_run.h"
+#include "tests/support/session_runs.h"
 #include "train/evaluate.h"
 #include "train/generate.h"
 
 namespace rowan {
 namespace {
 
-struct Trace {
-  std::vector<double> losses;
-  std::string digest;
-  bool operator==(const Trace&) const = default;
-};
-
-void train(TrainSession& session, int64_t until, Trace& trace) {
-  while (session.steps_done() < until) {
-    const StepResult r = session.step();
-    ASSERT_TRUE(r.finite) << r.what;
-    trace.losses.push_back(r.loss);
-  }
-}
-
-Trace uninterrupted(const Config& config, int64_t steps) {
-  Trace trace;
-  TrainSession session(config);
-  train(session, steps, trace);
-  trace.digest = make_image(session).state_digest();
-  return trace;
-}
-
-Trace interrupted(const test::SmallRun& run, const Config& config, int64_t stop, int64_t steps) {
-  const std::string path = run.path("stopped-" + std::to_string(stop) + ".h5");
-  Trace trace;
-  {
-    TrainSession session(config);
-    train(session, stop, trace);
-    publish_checkpoint(make_image(session), path, IfExists::kReplace);
-  }
-  Checkpoint checkpoint = Checkpoint::open(path);
-  TrainSession session(checkpoint_config(checkpoint), checkpoint_tokenizer(checkpoint));
-  session.load(checkpoint);
-  EXPECT_EQ(session.steps_done(), stop);
-  train(session, steps, trace);
-  trace.digest = make_image(session).state_digest();
-  return trace;
-}
+using test::interrupted;
+using test::Trace;
+using test::train_until;
+using test::uninterrupted;
 
 struct Case {
   std::string positions, rule;
@@ -83,7 +49,8 @@ TEST_P(Resume, continues_to_the_same_bits_from_any_stopping_point) {
   constexpr int64_t kSteps = 8;
   const Trace whole = uninterrupted(config(), kSteps);
   for (int64_t stop : {0, 1, 3, 4, 7, 8}) {
-    const Trace parts = interrupted(run_, config(), stop, kSteps);
+    const Trace parts = interrupted(
+        run_, [&] { return config(); }, stop, kSteps);
     EXPECT_EQ(whole.losses, parts.losses) << "stopped at " << stop;
     EXPECT_EQ(whole.digest, parts.digest) << "stopped at " << stop;
   }
@@ -94,7 +61,7 @@ TEST_P(Resume, evaluating_and_sampling_in_between_changes_nothing) {
   Trace disturbed;
   TrainSession session(config());
   for (int64_t step = 1; step <= 6; ++step) {
-    train(session, step, disturbed);
+    train_until(session, step, disturbed);
     evaluate(session.model(), session.corpus().val, *session.corpus().tokenizer, 2);
     generate(session.model(), session.corpus().tokenizer, "the ", {.tokens = 20}, [](std::string_view) {});
   }
@@ -143,7 +110,7 @@ TEST(Session, a_step_lowers_the_loss_of_a_small_text_over_time) {
   const test::SmallRun run;
   TrainSession session(run.config({"train.steps=60", "train.schedule.kind=constant"}));
   Trace trace;
-  train(session, 60, trace);
+  train_until(session, 60, trace);
   EXPECT_LT(trace.losses.back(), 0.75 * trace.losses.front());
 }
 

@@ -13,6 +13,7 @@
 namespace rowan {
 namespace {
 
+using test::refusal;
 using test::Trace;
 using test::uninterrupted;
 
@@ -118,17 +119,6 @@ TEST(CountTargets, counts_every_target_of_the_split_once) {
   int64_t first = 0;
   for (const int64_t count : count_targets(corpus.train, vocab, 100)) first += count;
   EXPECT_EQ(first, 100);
-}
-
-std::string refusal(const std::vector<std::string>& sets) {
-  try {
-    const test::SmallRun run;
-    TrainSession session(run.config(sets));
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-    return std::string(e.what()) + " | " + e.hint();
-  }
-  return "";
 }
 
 TEST(SampledConfig, is_refused_where_it_makes_no_sense_and_says_why) {

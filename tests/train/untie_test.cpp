@@ -17,6 +17,7 @@ namespace rowan {
 namespace {
 
 using test::arrays_of;
+using test::refusal;
 using test::saved;
 using test::Trace;
 using test::uninterrupted;
@@ -248,17 +249,6 @@ TEST_F(TwoSource, each_source_keeps_its_moments_when_the_head_is_untied) {
 }
 
 // --- what makes no sense
-
-std::string refusal(const Sets& sets) {
-  try {
-    const test::SmallRun run;
-    TrainSession session(run.config(sets));
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
-    return std::string(e.what()) + " | " + e.hint();
-  }
-  return "";
-}
 
 TEST(TiedConfig, is_refused_where_it_makes_no_sense_and_says_why) {
   EXPECT_THAT(refusal({"train.untie_at=3"}), HasSubstr("model.tied = false: it never is"));
