@@ -15,11 +15,7 @@
 namespace rowan {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+using Clock = BenchClock;
 
 struct Layer {
   const char* name;

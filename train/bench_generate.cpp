@@ -11,11 +11,7 @@
 namespace rowan {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+using Clock = BenchClock;
 
 Ids random_ids(int64_t count, int64_t vocab, uint64_t step) {
   Ids ids({1, count});
@@ -51,13 +47,13 @@ GenerateBench bench_generate(const Config& config, const GenerateBenchOptions& o
     Gpt::Cache cache = model.make_cache(options.prompt + options.tokens + 1);
     const auto start = Clock::now();
     model.next_logits(random_ids(options.prompt, vocab, 0), cache);
-    result.prompt_ms = ms_since(start);
+    result.prompt_ms = 1e3 * seconds_since(start);
     model.next_logits(random_ids(1, vocab, 1), cache);  // warm-up
     for (int64_t i = 0; i < options.tokens; ++i) {
       const Ids token = random_ids(1, vocab, static_cast<uint64_t>(i) + 2);
       const auto begin = Clock::now();
       model.next_logits(token, cache);
-      times.push_back(ms_since(begin));
+      times.push_back(1e3 * seconds_since(begin));
     }
   }
   release_pool();

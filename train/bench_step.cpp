@@ -16,11 +16,7 @@
 namespace rowan {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
+using Clock = BenchClock;
 
 // What TrainSession does in a step, with random tokens in place of a corpus.
 class RandomSession {
@@ -89,12 +85,12 @@ std::vector<double> time_steps(RandomSession& session, const StepBenchOptions& o
   const auto enough = [&] {
     const auto done = static_cast<int64_t>(times.size());
     if (options.steps > 0) return done >= options.steps;
-    return done >= kFewest && (ms_since(start) >= kLongest || done >= kMost);
+    return done >= kFewest && (1e3 * seconds_since(start) >= kLongest || done >= kMost);
   };
   while (!enough()) {
     const auto begin = Clock::now();
     session.step(options.profile ? &profile : nullptr);
-    times.push_back(ms_since(begin));
+    times.push_back(1e3 * seconds_since(begin));
   }
   result.profile = profile.by_time();
   return times;
@@ -122,7 +118,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
     const auto start = Clock::now();
     RandomSession session(config);
     session.step(nullptr);
-    result.start_ms = ms_since(start);
+    result.start_ms = 1e3 * seconds_since(start);
     session.step(nullptr);  // warm-up
     times = time_steps(session, options, result);
     result.peak_rss_bytes = peak_rss_bytes();

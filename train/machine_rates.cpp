@@ -15,11 +15,7 @@
 namespace rowan {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+using Clock = BenchClock;
 
 // Ordinary numbers: zeros would draw less power, and let the processor run faster than a model does. One buffer serves as A, B
 // and C of every product; only its size matters.
@@ -88,6 +84,10 @@ double quantile_of(std::vector<double> values, double fraction) {
   const auto low = static_cast<size_t>(std::floor(place));
   const size_t high = std::min(low + 1, values.size() - 1);
   return values[low] + (place - static_cast<double>(low)) * (values[high] - values[low]);
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 double median_of(std::vector<double> values) {

@@ -4,12 +4,17 @@
 // the calling thread's Threads; `rowan bench gemm` compares that path with the libraries' own threads.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "train/step_cost.h"
 
 namespace rowan {
+
+// What benchmarks time with.
+using BenchClock = std::chrono::steady_clock;
+double seconds_since(BenchClock::time_point start);
 
 double median_of(std::vector<double> values);                     // values must not be empty
 double quantile_of(std::vector<double> values, double fraction);  // by linear interpolation; fraction in [0, 1]
