@@ -6,7 +6,9 @@
 #include <vector>
 
 #define rowan rowan_plain
+#ifndef ROWAN_SANITIZED
 #define ROWAN_SANITIZED  // one version only (core/kernels/vectorize.h)
+#endif
 #include "core/kernels/elementwise.cpp"
 #include "core/kernels/lanes.h"
 #undef rowan
