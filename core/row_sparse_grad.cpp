@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "core/kernels/prefetch.h"
 #include "core/kernels/vectorize.h"
 #include "core/parallel.h"
 
@@ -23,15 +24,16 @@ void radix_sort(std::vector<Key>& keys, uint32_t highest) {
   const int bits = std::max(1, static_cast<int>(std::bit_width(highest)));
   const int passes = (bits + kMostDigitBits - 1) / kMostDigitBits, digit_bits = (bits + passes - 1) / passes;
   const uint32_t mask = (uint32_t{1} << digit_bits) - 1;
+  const size_t digits = size_t{mask} + 1;
+  const auto digit = [&](Key k, int pass) { return (id_of(k) >> pass * digit_bits) & mask; };
+  std::vector<uint32_t> start(digits * static_cast<size_t>(passes), 0);  // (passes, digits)
+  for (Key k : keys)
+    for (int pass = 0; pass < passes; ++pass) ++start[digits * static_cast<size_t>(pass) + digit(k, pass)];
   std::vector<Key> other(keys.size());
-  std::vector<uint32_t> start;
   for (int pass = 0; pass < passes; ++pass) {
-    const int shift = pass * digit_bits;
-    const auto digit = [&](Key k) { return (id_of(k) >> shift) & mask; };
-    start.assign(size_t{mask} + 2, 0);
-    for (Key k : keys) ++start[digit(k) + 1];
-    std::partial_sum(start.begin(), start.end(), start.begin());
-    for (Key k : keys) other[start[digit(k)]++] = k;
+    uint32_t* const at = start.data() + digits * static_cast<size_t>(pass);
+    std::exclusive_scan(at, at + digits, at, uint32_t{0});
+    for (Key k : keys) other[at[digit(k, pass)]++] = k;
     keys.swap(other);
   }
 }
@@ -53,15 +55,20 @@ SortedIds sort_ids(std::span<const int32_t> ids) {
   radix_sort(keys, highest);
   SortedIds s;
   s.order.resize(keys.size());
-  s.unique.reserve(keys.size());
-  s.begin.reserve(keys.size() + 1);
-  for (size_t k = 0; k < keys.size(); ++k) {
+  s.unique.resize(keys.size());
+  s.begin.resize(keys.size() + 1, 0);
+  size_t unique = 0;
+  uint32_t last = UINT32_MAX;                 // no id: they are below 2^31
+  for (size_t k = 0; k < keys.size(); ++k) {  // without a branch, which text would make the processor guess wrong half the time
+    const uint32_t id = id_of(keys[k]);
+    unique += id != last ? 1 : 0;
+    last = id;
     s.order[k] = static_cast<int32_t>(keys[k] & 0xffffffffu);
-    if (k > 0 && id_of(keys[k]) == id_of(keys[k - 1])) continue;
-    s.unique.push_back(static_cast<int32_t>(id_of(keys[k])));
-    s.begin.push_back(static_cast<int32_t>(k));
+    s.unique[unique - 1] = static_cast<int32_t>(id);
+    s.begin[unique] = static_cast<int32_t>(k + 1);
   }
-  s.begin.push_back(static_cast<int32_t>(ids.size()));
+  s.unique.resize(unique);
+  s.begin.resize(unique + 1);
   return s;
 }
 
@@ -69,15 +76,23 @@ void sum_run(const Occurrences& o, int64_t k, int64_t from, int64_t to, Real* ou
   const auto first = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k)]);
   const auto last = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k) + 1]);
   const auto row = [&](size_t i) { return o.rows[static_cast<size_t>(o.sorted.order[i])]; };
-  std::copy(row(first) + from, row(first) + to, out + from);
-  for (size_t i = first + 1; i < last; ++i) add_to_row(row(i) + from, to - from, out + from);
+  // What comes next: of this id, or of the one after it, whose sum is asked for next.
+  const auto ahead = static_cast<size_t>(prefetch_distance<Real>(to - from));
+  for (size_t i = first; i < last; ++i) {
+    if (i + ahead < o.sorted.order.size()) prefetch_row(row(i + ahead) + from, to - from);
+    if (i == first) {
+      std::copy(row(i) + from, row(i) + to, out + from);
+    } else {
+      add_to_row(row(i) + from, to - from, out + from);
+    }
+  }
 }
 
-void RowSparseGrad::append(const Ids& ids, const Tensor& dy) {
+void RowSparseGrad::append(const Ids& ids, const Tensor& dy, std::shared_ptr<const SortedIds> sorted) {
   ROWAN_CHECK(dy.size() == ids.size() * width_, "[row_sparse_grad] ", ids.size(), " ids of width ", width_, " but dy is ",
               dy.shape());
   check_ids(ids, rows_, "row_sparse_grad");
-  pending_.push_back({ids, dy.reshape({ids.size(), width_})});
+  pending_.push_back({ids, dy.reshape({ids.size(), width_}), std::move(sorted)});
   sorted_ = false;
 }
 
@@ -87,7 +102,10 @@ void RowSparseGrad::coalesce() {
   std::vector<int32_t> weight;
   Occurrences joined;
   if (!sums_.empty()) {
-    joined = all_occurrences();
+    const Chunk before{Ids({std::ssize(ids_)}, ids_), sums_, nullptr};
+    std::vector<const Chunk*> chunks{&before};
+    for (const Chunk& c : pending_) chunks.push_back(&c);
+    joined = join(chunks);
     weight = counts_;
     weight.resize(joined.rows.size(), 1);
   }
@@ -103,8 +121,7 @@ void RowSparseGrad::coalesce() {
       count += weight[static_cast<size_t>(o.sorted.order[i])];
     if (o.run_length(k) >= kLongRun) long_runs.push_back(k);
   }
-  const int64_t rows_a_piece = std::clamp<int64_t>(16384 / std::max<int64_t>(1, width_), 1, 256);
-  parallel_ranges(unique, rows_a_piece, [&](int64_t begin, int64_t end) {
+  parallel_ranges(unique, rows_a_piece(width_), [&](int64_t begin, int64_t end) {
     for (int64_t k = begin; k < end; ++k)
       if (o.run_length(k) < kLongRun) sum_run(o, k, 0, width_, sums.data() + k * width_);
   });
@@ -118,16 +135,21 @@ void RowSparseGrad::coalesce() {
   pending_.clear();
 }
 
-// What was coalesced before, if anything, and then the chunks that came after.
-Occurrences RowSparseGrad::all_occurrences() const {
+// Chunk after chunk. A single one may have been sorted by whoever looked its rows up.
+Occurrences RowSparseGrad::join(std::span<const Chunk* const> chunks) const {
   Occurrences o;
+  size_t count = 0;
+  for (const Chunk* c : chunks) count += static_cast<size_t>(c->ids.size());
+  o.rows.reserve(count);
+  for (const Chunk* c : chunks)
+    for (int64_t i = 0; i < c->ids.size(); ++i) o.rows.push_back(c->dy.data() + i * width_);
+  if (chunks.size() == 1 && chunks[0]->sorted) {
+    o.sorted = *chunks[0]->sorted;
+    return o;
+  }
   std::vector<int32_t> ids;
-  const auto take = [&](std::span<const int32_t> chunk_ids, const Tensor& rows) {
-    ids.insert(ids.end(), chunk_ids.begin(), chunk_ids.end());
-    for (size_t i = 0; i < chunk_ids.size(); ++i) o.rows.push_back(rows.data() + static_cast<int64_t>(i) * width_);
-  };
-  if (!sums_.empty()) take(ids_, sums_);
-  for (const Chunk& c : pending_) take(c.ids.values(), c.dy);
+  ids.reserve(count);
+  for (const Chunk* c : chunks) ids.insert(ids.end(), c->ids.values().begin(), c->ids.values().end());
   o.sorted = sort_ids(ids);
   return o;
 }
@@ -135,14 +157,10 @@ Occurrences RowSparseGrad::all_occurrences() const {
 const Occurrences& RowSparseGrad::occurrences() {
   ROWAN_ASSERT(has_occurrences());
   if (sorted_) return occurrences_;
-  std::vector<int32_t> ids;
-  occurrences_.rows.clear();
-  for (const std::vector<Chunk>* chunks : {&kept_, &pending_})
-    for (const Chunk& c : *chunks) {
-      ids.insert(ids.end(), c.ids.values().begin(), c.ids.values().end());
-      for (int64_t i = 0; i < c.ids.size(); ++i) occurrences_.rows.push_back(c.dy.data() + i * width_);
-    }
-  occurrences_.sorted = sort_ids(ids);
+  std::vector<const Chunk*> chunks;
+  for (const std::vector<Chunk>* list : {&kept_, &pending_})
+    for (const Chunk& c : *list) chunks.push_back(&c);
+  occurrences_ = join(chunks);
   sorted_ = true;
   return occurrences_;
 }

@@ -5,7 +5,9 @@
 // over the ids: O(N) in the tokens read, whatever V is, and no hashing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,6 +23,13 @@ struct SortedIds {
   std::vector<int32_t> begin;   // (U+1), the run of unique[k] is order[begin[k]..begin[k+1])
 };
 SortedIds sort_ids(std::span<const int32_t> ids);
+
+// How many sorted rows one thread takes at a time, in every loop over the rows of a batch. All cut alike, so that the core that
+// looked a row up is the one that updates it: where cores share no cache, taking back a row that the other one has read costs more
+// than the update. Narrow rows lie anywhere in memory as well, and waiting for them is what takes the time.
+inline int64_t rows_a_piece(int64_t width) {
+  return std::clamp<int64_t>(16384 / std::max<int64_t>(1, width), 1, 128);
+}
 
 // The gradients of single occurrences of ids. The rows belong to the RowSparseGrad.
 struct Occurrences {
@@ -46,7 +55,8 @@ class RowSparseGrad {
   int64_t width() const { return width_; }      // D
   bool empty() const { return pending_.empty() && sums_.empty(); }
 
-  void append(const Ids& ids, const Tensor& dy);  // ids of n elements in [0,V); dy of n rows of width D; ids may repeat
+  // ids of n elements in [0,V); dy of n rows of width D; ids may repeat. sorted: sort_ids(ids), from a caller that has it already.
+  void append(const Ids& ids, const Tensor& dy, std::shared_ptr<const SortedIds> sorted = nullptr);
   void coalesce();
   bool coalesced() const { return pending_.empty(); }
   void clear();
@@ -72,8 +82,9 @@ class RowSparseGrad {
   struct Chunk {
     Ids ids;
     Tensor dy;  // (n,D)
+    std::shared_ptr<const SortedIds> sorted;
   };
-  Occurrences all_occurrences() const;
+  Occurrences join(std::span<const Chunk* const> chunks) const;
 
   int64_t rows_ = 0, width_ = 0;
   std::vector<Chunk> pending_, kept_;

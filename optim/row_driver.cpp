@@ -47,7 +47,7 @@ RowDriver::RowDriver(const RowOptimizer& rule, RowState& state, Parameter& p, co
 }
 
 int64_t RowDriver::piece_rows() const {
-  return rows_of(kPieceElements);
+  return rows_a_piece(width_);
 }
 
 // The pass over all pieces, and one before it when the rule has to know its columns first.
@@ -109,7 +109,7 @@ void RowDriver::touched_pass(const RowSparseGrad& grad) {
     Tensor scratch = rewrites_gradient() ? Tensor({tile_rows * width_}) : Tensor();
     for (int64_t first = begin; first < end; first += tile_rows) {
       const Tile tile{grad.ids().data() + first, grad.counts().data() + first, 0, std::min(tile_rows, end - first), width_};
-      prefetch(tile.ids + tile.rows, std::min(tile_rows, end - first - tile.rows));
+      prefetch(tile.ids + tile.rows, std::min(tile_rows, count - first - tile.rows));
       update(tile, grad.values().data() + first * width_, scratch.data(), columns_of(begin));
     }
   });
@@ -133,7 +133,7 @@ void RowDriver::fused_pass(const Occurrences& o) {
     Tensor scratch({tile_rows * width_});
     for (int64_t first = begin; first < end; first += tile_rows) {
       const Tile tile{o.sorted.unique.data() + first, counts.data() + first, 0, std::min(tile_rows, end - first), width_};
-      prefetch(tile.ids + tile.rows, std::min(tile_rows, end - first - tile.rows));
+      prefetch(tile.ids + tile.rows, std::min(tile_rows, unique - first - tile.rows));
       gather_tile(o, tile, first, long_sums, scratch.data());
       update(tile, scratch.data(), scratch.data(), columns_of(begin));
     }

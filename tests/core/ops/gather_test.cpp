@@ -18,6 +18,20 @@ TEST(Gather, copies_the_rows_of_the_ids) {
     for (int64_t j = 0; j < 3; ++j) ASSERT_EQ(y.data()[i * 3 + j], table.data()[ids[i] * 3 + j]);
 }
 
+// With a gradient wanted, rows are copied in the order of their ids, and large results past the caches.
+TEST(Gather, copies_the_same_rows_whether_or_not_a_gradient_is_wanted_and_whatever_the_size) {
+  const Threads threads(2);
+  for (const int64_t width : {1, 3, 16, 67, 256, 259})
+    for (const int64_t tokens : {1, 37, 4096})
+      for (const int64_t rows : {5, 5000}) {
+        const Tensor table = random_tensor({rows, width}, 1);
+        const Ids ids = random_ids({1, tokens}, rows, 2);
+        const Tensor y = gather(Variable::leaf(table, GradKind::kRowSparse), ids).value();
+        ASSERT_TRUE(same_bits(y, gather(Variable(table), ids).value())) << width << " " << tokens << " " << rows;
+        for (int64_t i = 0; i < tokens; ++i) ASSERT_EQ(y.data()[i * width], table.data()[ids[i] * width]);
+      }
+}
+
 TEST(Gather, gradient_of_a_row_sparse_and_a_dense_table) {
   for (const int64_t width : {1, 2, 17, 67})
     for (const GradKind kind : {GradKind::kRowSparse, GradKind::kDense}) {
