@@ -256,6 +256,7 @@ int64_t RowOptimizer::update_rows_of(RowState& state, Parameter& p, const StepIn
               "was prepared");
   if (!single) grad.coalesce();
   const std::vector<int32_t>& ids = single ? grad.occurrences().sorted.unique : grad.ids();
+  const int64_t touched = std::ssize(ids);
   if (state.tracks_rows()) every_row = bring_up_to_date(state, p, ids);
 
   ++state.step;
@@ -270,11 +271,12 @@ int64_t RowOptimizer::update_rows_of(RowState& state, Parameter& p, const StepIn
   } else {
     driver.touched(grad);
   }
-  state.report.touched = std::ssize(ids);
-  state.report.updated = every_row ? state.rows() : std::ssize(ids);
-  state.report.longest_run = single ? longest_run(grad.occurrences()) : longest(grad.counts());
+  const bool joined = !single || every_row;  // by now, the gradient has one row an id
+  state.report.touched = touched;
+  state.report.updated = every_row ? state.rows() : touched;
+  state.report.longest_run = joined ? longest(grad.counts()) : longest_run(grad.occurrences());
   if (state.tracks_rows()) remember_step(state, ids, every_row, lr_ * info.lr_factor);
-  return single ? grad.occurrences().count() : std::ssize(ids);
+  return joined ? touched : grad.occurrences().count();
 }
 
 // Rows about to be updated stand at the step before. True when so many are that the whole table had better be swept.
