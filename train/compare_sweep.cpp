@@ -31,7 +31,7 @@ std::vector<ConfigField> named_fields(const std::vector<std::string>& keys) {
 
 class SweepReader {
  public:
-  SweepReader(std::string file, const ConfigNode& root) : file_(std::move(file)), root_(root), sources_{file_, {}, {}} {}
+  SweepReader(std::string file, const ConfigNode& root) : file_(std::move(file)), root_(root), sources_(file_) {}
 
   Sweep read();
 
@@ -208,7 +208,7 @@ std::vector<SweepPoint> all_points(const std::vector<SweepAxis>& axes) {
 }
 
 SweepArm SweepReader::read_arm(const ConfigNode& item, const std::vector<SweepAxis>& shared) const {
-  ConfigSources sources{file_, {}, {}};
+  ConfigSources sources(file_);
   SectionReader reader(sources, "arm", &item, {"set", "grid"});
   SweepArm arm;
   arm.place = item.place;

@@ -54,7 +54,7 @@ std::vector<ConfigField> default_fields() {
 
 struct RuleReader {
   ConfigSources& sources;
-  const std::vector<ConfigField>& known;  // fields outside [optim], for hints
+  const KnownFields& outside;  // [optim]
 
   void read(OptimGroupConfig& group, const std::string& path, const ConfigNode* table, const OptimGroupConfig* base) const;
   void check(const OptimGroupConfig& group, const std::string& path, const ConfigNode* table) const;
@@ -79,14 +79,17 @@ void RuleReader::read(OptimGroupConfig& group, const std::string& path, const Co
   if (inherits) read_settings(*group.optimizer, write_settings(settings_of(*base->optimizer)));
   group.optimizer->visit(reader);
 
-  std::vector<ConfigField> fields = known;
-  const ConfigSection section{path, "", [&](FieldVisitor& v) {
-                                if (base != nullptr) v("params", group.params, OptimGroupConfig::kParamsHelp);
-                                group.visit(v);
-                                group.optimizer->visit(v);
-                              }};
-  for (ConfigField& field : section_fields(section)) fields.push_back(std::move(field));
-  reader.finish(fields, fmt::format(" (rule \"{}\", {})", group.rule, sources.origin[join_key(path, "rule")]));
+  const auto known = [&] {
+    std::vector<ConfigField> fields = outside();
+    const ConfigSection section{path, "", [&](FieldVisitor& v) {
+                                  if (base != nullptr) v("params", group.params, OptimGroupConfig::kParamsHelp);
+                                  group.visit(v);
+                                  group.optimizer->visit(v);
+                                }};
+    for (ConfigField& field : section_fields(section)) fields.push_back(std::move(field));
+    return fields;
+  };
+  reader.finish(known, fmt::format(" (rule \"{}\", {})", group.rule, sources.origin[join_key(path, "rule")]));
   check(group, path, table);
 }
 
@@ -118,9 +121,9 @@ size_t count_groups(const ConfigSources& sources, size_t in_file) {
   return count;
 }
 
-void read_optim(const ConfigNode& root, ConfigSources& sources, const std::vector<ConfigField>& known, Config& config) {
+void read_optim(const ConfigNode& root, ConfigSources& sources, const KnownFields& outside, Config& config) {
   const ConfigNode* table = find_table(root, "optim", sources.file);
-  const RuleReader rules{sources, known};
+  const RuleReader rules{sources, outside};
   rules.read(config.optim, "optim", table, nullptr);
   const ConfigMember* list = table == nullptr ? nullptr : table->find("group");
   std::vector<ConfigNode> groups;
@@ -151,20 +154,22 @@ void check_overrides_used(const ConfigSources& sources, const Config& config) {
 }  // namespace
 
 Config parse_config(const std::string& text, const std::string& name, const std::vector<std::string>& overrides) {
-  ConfigSources sources{name, parse_overrides(overrides), {}};
+  ConfigSources sources(name, parse_overrides(overrides));
   const ConfigNode root = parse_toml(text, name);
   Config config;
   config.name = std::filesystem::path(name).stem().string();
   std::vector<ConfigSection> sections = config_sections(config);
-  std::vector<ConfigField> outside_optim;
-  for (const ConfigSection& section : sections) {
-    for (ConfigField& field : section_fields(section)) outside_optim.push_back(std::move(field));
-  }
-  const std::vector<ConfigField> known = default_fields();
+  const KnownFields outside_optim = [&] {
+    std::vector<ConfigField> fields;
+    for (const ConfigSection& section : sections) {
+      for (ConfigField& field : section_fields(section)) fields.push_back(std::move(field));
+    }
+    return fields;
+  };
   for (const ConfigSection& section : sections) {
     SectionReader reader(sources, section.path, find_table(root, section.path, name), child_tables(section.path, sections));
     section.visit(reader);
-    reader.finish(known);
+    reader.finish(default_fields);
   }
   read_optim(root, sources, outside_optim, config);
   check_overrides_used(sources, config);

@@ -182,9 +182,13 @@ ConfigNode parse_toml_value(std::string_view text, const std::string& name) {
 
 std::string escape_controls(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const auto byte = static_cast<unsigned char>(c), next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
+    if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F: U+009B begins sequences as ESC [ does
+      out += fmt::format("\\u{:04X}", next);
+      ++i;
+    } else if (c == '\n') {
       out += "\\n";
     } else if (c == '\t') {
       out += "\\t";

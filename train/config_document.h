@@ -47,9 +47,9 @@ ConfigNode parse_toml(std::string_view text, const std::string& name);
 // Parses one value, e.g. ["a", "b"] or "line\n". Throws as parse_toml does.
 ConfigNode parse_toml_value(std::string_view text, const std::string& name);
 
-// `text` as a TOML basic string, quotes included: no control character is left in it.
+// `text` as a TOML basic string, quotes included: no control character (U+0000 to U+001F, U+007F to U+009F) is left in it.
 std::string toml_quote(std::string_view text);
-// The same without the quotes, for comments and messages.
+// Control characters as the same escapes, without quotes: for comments, messages and whatever reaches a terminal.
 std::string escape_controls(std::string_view text);
 bool is_utf8(std::string_view text);
 

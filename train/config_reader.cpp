@@ -130,6 +130,17 @@ std::vector<ConfigOverride> parse_overrides(const std::vector<std::string>& text
   return overrides;
 }
 
+ConfigSources::ConfigSources(std::string file_name, std::vector<ConfigOverride> given)
+    : file(std::move(file_name)), overrides(std::move(given)) {
+  for (size_t i = 0; i < overrides.size(); ++i) by_path_[overrides[i].path].push_back(i);
+}
+
+const std::vector<size_t>& ConfigSources::overrides_of(const std::string& path) const {
+  static const std::vector<size_t> kNone;
+  const auto it = by_path_.find(path);
+  return it == by_path_.end() ? kNone : it->second;
+}
+
 SectionReader::SectionReader(ConfigSources& sources, std::string path, const ConfigNode* table, std::vector<std::string> children,
                              std::string default_origin)
     : sources_(sources),
@@ -156,8 +167,9 @@ const ConfigMember* SectionReader::find_in_file(const std::string& name, const s
 
 ConfigOverride* SectionReader::find_override(const std::string& name, const std::vector<std::string>& spellings) const {
   ConfigOverride* found = nullptr;
-  for (ConfigOverride& given : sources_.overrides) {
-    if (given.path != path_ || std::find(spellings.begin(), spellings.end(), given.leaf) == spellings.end()) continue;
+  for (const size_t i : sources_.overrides_of(path_)) {
+    ConfigOverride& given = sources_.overrides[i];
+    if (std::find(spellings.begin(), spellings.end(), given.leaf) == spellings.end()) continue;
     if (found != nullptr && found->leaf != given.leaf) {
       fail_config("--set " + given.text + ":", fmt::format("{} is another name of {}, which --set {} sets as well", given.leaf,
                                                            join_key(path_, name), found->text));
@@ -257,19 +269,21 @@ void SectionReader::operator()(const char* name, std::vector<std::string>& value
 }
 
 bool SectionReader::has(const std::string& name) const {
-  const auto names_it = [&](const ConfigOverride& given) { return given.path == path_ && given.leaf == name; };
+  const auto names_it = [&](size_t i) { return sources_.overrides[i].leaf == name; };
   const bool in_file = table_ != nullptr && table_->find(name) != nullptr;
-  return in_file || std::any_of(sources_.overrides.begin(), sources_.overrides.end(), names_it);
+  const std::vector<size_t>& given = sources_.overrides_of(path_);
+  return in_file || std::any_of(given.begin(), given.end(), names_it);
 }
 
-void SectionReader::finish(const std::vector<ConfigField>& known, const std::string& note) const {
+void SectionReader::finish(const KnownFields& known, const std::string& note) const {
   if (table_ == nullptr) return;
   for (const ConfigMember& member : table_->members) {
     const auto is_key = [&](const std::string& name) { return name == member.key; };
     if (std::any_of(seen_.begin(), seen_.end(), is_key) || std::any_of(children_.begin(), children_.end(), is_key)) continue;
     const std::string table = path_.empty() ? std::string("the top level") : fmt::format("[{}]", path_);
     fail_config(place_text(sources_.file, member.place) + ":",
-                fmt::format("{} has no key {}{}", table, toml_quote(member.key), note), hint_for_unknown(path_, member.key, known));
+                fmt::format("{} has no key {}{}", table, toml_quote(member.key), note),
+                hint_for_unknown(path_, member.key, known()));
   }
 }
 

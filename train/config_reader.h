@@ -1,6 +1,7 @@
 // Reading of config fields from a TOML tree and from --set, typed by their declarations. Used by train/config.cpp alone.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,10 +27,19 @@ struct ConfigOverride {
 std::vector<ConfigOverride> parse_overrides(const std::vector<std::string>& texts);
 
 struct ConfigSources {
+  explicit ConfigSources(std::string file_name, std::vector<ConfigOverride> given = {});
+  const std::vector<size_t>& overrides_of(const std::string& path) const;  // of the fields of that table, in order
+
   std::string file;  // for messages
   std::vector<ConfigOverride> overrides;
   std::map<std::string, std::string> origin;  // by full key
+
+ private:
+  std::map<std::string, std::vector<size_t>> by_path_;
 };
+
+// All fields, for hints; asked for when there is something to hint at.
+using KnownFields = std::function<std::vector<ConfigField>()>;
 
 // The text of a config file. What can't be read as one is a wrong argument (kUsage), whatever the reason.
 std::string read_config_file(const std::string& path);
@@ -53,8 +63,11 @@ class SectionReader final : public FieldVisitor {
 
   // Whether the file or the command line gives this field.
   bool has(const std::string& name) const;
-  // Throws for the first key of the table that no field has. `known` are all fields, for hints; `note` ends the message.
-  void finish(const std::vector<ConfigField>& known, const std::string& note = {}) const;
+  // Throws for the first key of the table that no field has. `note` ends the message.
+  void finish(const KnownFields& known, const std::string& note = {}) const;
+  void finish(const std::vector<ConfigField>& known) const {
+    finish([&] { return known; });
+  }
 
  private:
   // A value that was given, and where messages say it stands.

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "core/error.h"
@@ -25,10 +27,20 @@ void write_section(const ConfigSection& section, const Config& config, std::stri
   }
 }
 
-const ConfigField* find_field(const std::vector<ConfigField>& fields, const std::string& key) {
-  const auto it = std::find_if(fields.begin(), fields.end(), [&](const ConfigField& field) { return field.key == key; });
-  return it == fields.end() ? nullptr : &*it;
-}
+// A config may have thousands of groups, each with dozens of fields: those of two configs are not compared pair by pair.
+class FieldsByKey {
+ public:
+  explicit FieldsByKey(const std::vector<ConfigField>& fields) {
+    for (const ConfigField& field : fields) by_key_.emplace(field.key, &field);
+  }
+  const ConfigField* find(const std::string& key) const {
+    const auto it = by_key_.find(key);
+    return it == by_key_.end() ? nullptr : it->second;
+  }
+
+ private:
+  std::unordered_map<std::string_view, const ConfigField*> by_key_;
+};
 
 // What a change means for a run that goes on from a checkpoint.
 struct ResumeRule {
@@ -91,9 +103,10 @@ std::string resolved_toml(const Config& config) {
 std::vector<ConfigChange> config_diff(const Config& before, const Config& after) {
   const std::vector<ConfigField> old_fields = config_fields(before);
   const std::vector<ConfigField> new_fields = config_fields(after);
+  const FieldsByKey old_by_key(old_fields), new_by_key(new_fields);
   std::vector<ConfigChange> changes;
   for (const ConfigField& field : old_fields) {
-    const ConfigField* now = find_field(new_fields, field.key);
+    const ConfigField* now = new_by_key.find(field.key);
     if (now == nullptr) {
       changes.push_back({field.key, field.value, "", ""});
     } else if (now->value != field.value) {
@@ -101,7 +114,7 @@ std::vector<ConfigChange> config_diff(const Config& before, const Config& after)
     }
   }
   for (const ConfigField& field : new_fields) {
-    if (find_field(old_fields, field.key) == nullptr) changes.push_back({field.key, "", field.value, ""});
+    if (old_by_key.find(field.key) == nullptr) changes.push_back({field.key, "", field.value, ""});
   }
   return changes;
 }

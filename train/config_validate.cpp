@@ -36,8 +36,7 @@ std::string origins(const Config& config, const std::vector<std::string>& keys) 
 
 void check_name(const Config& config) {
   const std::string& name = config.name;
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  const bool control = std::any_of(name.begin(), name.end(), is_control);
+  const bool control = escape_controls(name) != name;
   if (!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos && !control && is_utf8(name)) return;
   fail_keys(config, {"name"}, "name must be usable as a directory's name: not empty, UTF-8, without '/' and control characters",
             "set name = \"...\" at the top of the config");
@@ -203,13 +202,19 @@ std::string why_no_matrix(const ParameterSpec& spec) {
 void check_whole_matrices(const Config& config) {
   const auto whole = [](const OptimGroupConfig& g) { return g.optimizer && g.optimizer->whole_matrix(); };
   if (!whole(config.optim) && std::none_of(config.groups.begin(), config.groups.end(), whole)) return;
+  // A config may have thousands of groups and of layers: only what a rule on matrices may match is looked for in all groups.
+  const auto may_be_whole = [&](const std::string& name) {
+    const auto takes = [&](const OptimGroupConfig& g) { return whole(g) && glob_matches(g.params, name); };
+    return whole(config.optim) || std::any_of(config.groups.begin(), config.groups.end(), takes);
+  };
   GptConfig model = config.model;
   model.vocab_size = std::max<int64_t>(1, model.vocab_size);
   model.resolve();
   for (const ParameterSpec& spec : parameter_specs(model, head_grads_at(config, 0))) {
-    const auto [group, path] = group_of(config, spec.name);
     const std::string why = why_no_matrix(spec);
-    if (!whole(*group) || why.empty()) continue;
+    if (why.empty() || !may_be_whole(spec.name)) continue;
+    const auto [group, path] = group_of(config, spec.name);
+    if (!whole(*group)) continue;
     fail_keys(
         config, {path + ".rule", path + ".params"},
         fmt::format("{}.rule = \"{}\" is for the matrices of blocks, whose update it makes orthogonal as a whole, but {} is {}",

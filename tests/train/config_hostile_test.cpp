@@ -65,7 +65,12 @@ TEST(HostileConfig, size_is_limited) {
 }
 
 TEST(HostileConfig, many_groups_and_keys_are_read_in_time) {
-  EXPECT_EQ(parse_config(repeat("[[optim.group]]\nparams='x'\n", 2000), "a.toml").groups.size(), 2000u);
+  const Config groups = parse_config(repeat("[[optim.group]]\nparams='x'\n", 2000), "a.toml");
+  EXPECT_EQ(groups.groups.size(), 2000u);
+  EXPECT_TRUE(check_resume_changes(groups, groups).empty());
+  std::vector<std::string> sets;
+  for (int i = 0; i < 2000; ++i) sets.push_back(fmt::format("optim.group.{}.params=x", i));
+  EXPECT_EQ(parse_config("", "a.toml", sets).groups.size(), 2000u);
   std::string keys = "[model]\n";
   for (int i = 0; i < 20000; ++i) keys += fmt::format("k{} = 1\n", i);
   EXPECT_THAT(refusal(keys), HasSubstr("a.toml:2:1:"));
@@ -93,8 +98,9 @@ TEST(HostileConfig, damaged_texts_are_read_or_refused) {
 TEST(TomlQuote, reads_back_to_the_same_text) {
   std::string all;
   for (int c = 1; c < 128; ++c) all += static_cast<char>(c);
-  all += "\u00e9\u20ac\U0001F600";
+  all += "\u00e9\u20ac\U0001F600\u0080\u009b\u009f\u00a0";
   EXPECT_EQ(parse_toml_value(toml_quote(all), "x").text, all);
+  EXPECT_EQ(escape_controls("a\x1b\u009b\u00a0\n"), "a\\u001B\\u009B\u00a0\\n");
   for (const char c : toml_quote(all)) EXPECT_FALSE(static_cast<unsigned char>(c) < 0x20);
 }
 
