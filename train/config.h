@@ -221,9 +221,10 @@ std::vector<ConfigChange> config_diff(const Config& before, const Config& after)
 // content the caller must compare). Throws Error naming every other change and why it is refused.
 std::vector<ConfigChange> check_resume_changes(const Config& saved, const Config& wanted);
 
-// What `rowan config explain` prints: every field with type, limits, default, meaning and aliases. `key` is a field
-// ("model.d_model", or "d_model" when only one table has it), a table ("train.schedule"), "optim", "optim.<rule>",
-// "optim.<rule>.<field>", or "" for everything.
+// What `rowan config explain` prints. `key` is a field ("model.d_model", or "d_model" for that of every table), a table
+// ("train.schedule"), "optim", "optim.<rule>" or "optim.<rule>.<field>": type, limits, default, meaning and aliases of the fields.
+// "" is an overview: every table and field, one line each.
 std::string explain_config(const std::string& key);
+std::string explain_everything();  // all tables and rules in full
 
 }  // namespace rowan

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 #include <utility>
 
 #include "core/error.h"
@@ -12,6 +14,9 @@
 
 namespace rowan {
 namespace {
+
+constexpr char kOptimHelp[] = "the rule for all parameters that no group takes";
+constexpr char kGroupHelp[] = "parameters that another rule or other settings take; repeat it for each group";
 
 std::string join(const std::vector<std::string>& items, const char* separator) {
   std::string text;
@@ -66,7 +71,7 @@ std::vector<ConfigField> group_fields() {
 }
 
 std::string group_text() {
-  std::string text = "[[optim.group]]  parameters that another rule or other settings take; repeat it for each group\n";
+  std::string text = fmt::format("[[optim.group]]  {}\n", kGroupHelp);
   std::vector<ConfigField> fields = group_fields();
   fields[0].value = "none: it must be given";
   fields[1].value = "that of [optim], with [optim]'s values for what the group leaves out; with a rule named, that rule's defaults";
@@ -76,12 +81,137 @@ std::string group_text() {
 
 std::string optim_text() {
   OptimGroupConfig group;
-  std::string text = section_text("[optim]", "the rule for all parameters that no group takes",
-                                  section_fields({"optim", "", [&group](FieldVisitor& v) { group.visit(v); }}));
+  std::string text =
+      section_text("[optim]", kOptimHelp, section_fields({"optim", "", [&group](FieldVisitor& v) { group.visit(v); }}));
   return text + "  and the fields of the rule: rowan config explain optim.<rule>\n";
 }
 
-std::string everything() {
+// --- one line a field
+
+constexpr size_t kLineWidth = 120;
+
+const char* type_word(const ConfigField& field) {
+  switch (field.type) {
+    case FieldType::kReal:
+      return "number";
+    case FieldType::kInteger:
+      return "integer";
+    case FieldType::kBool:
+      return "bool";
+    case FieldType::kStringList:
+      return "strings";
+    case FieldType::kString:
+      break;
+  }
+  return field.limits.choices.empty() ? "string" : "choice";
+}
+
+std::string field_line(const ConfigField& field) {
+  std::string line = fmt::format("  {:<16} {:<8} {:<13} {}", key_leaf(field.key), type_word(field), field.value, field.help);
+  if (line.size() > kLineWidth) line.erase(line.find_last_of(' ', kLineWidth - 4)).append(" ...");
+  return line + "\n";
+}
+
+std::string table_lines(const ConfigSection& section) {
+  std::string text = fmt::format("\n{}{}\n", table_title(section), section.path.empty() ? "" : "  " + section.help);
+  for (const ConfigField& field : section_fields(section)) text += field_line(field);
+  return text;
+}
+
+// Fields by name, with the number of rules that have them.
+struct RuleField {
+  ConfigField field;  // its default is "by rule" when that is not the same everywhere
+  size_t rules = 0;
+};
+
+std::vector<RuleField> fields_of_rules(const std::vector<std::string>& rules) {
+  std::vector<RuleField> all;
+  for (const std::string& rule : rules) {
+    for (const ConfigField& field : rule_fields(rule)) {
+      const auto same = [&](const RuleField& known) { return key_leaf(known.field.key) == key_leaf(field.key); };
+      const auto known = std::find_if(all.begin(), all.end(), same);
+      if (known == all.end()) {
+        all.push_back({field, 1});
+        continue;
+      }
+      ++known->rules;
+      if (known->field.value != field.value) known->field.value = "by rule";
+    }
+  }
+  return all;
+}
+
+// Fields that most rules have stand once; behind each rule stand those that it has besides.
+std::string rules_lines() {
+  const std::vector<std::string> rules = optimizer_rules();
+  std::vector<std::string> common;
+  std::string text = "  and the fields of the rule; most rules have these:\n";
+  for (const RuleField& known : fields_of_rules(rules)) {
+    if (2 * known.rules <= rules.size()) continue;
+    common.push_back(key_leaf(known.field.key));
+    text += field_line(known.field);
+  }
+  text += "\nrules, and the fields that they have besides (rowan config explain optim.RULE)\n";
+  for (const std::string& rule : rules) {
+    std::vector<std::string> own;
+    for (const ConfigField& field : rule_fields(rule)) {
+      const std::string name = key_leaf(field.key);
+      if (std::find(common.begin(), common.end(), name) == common.end()) own.push_back(name);
+    }
+    text += own.empty() ? fmt::format("  {}\n", rule) : fmt::format("  {:<26} {}\n", rule, join(own, ", "));
+  }
+  return text;
+}
+
+std::string overview() {
+  Config config;
+  std::string text = "Every field with its type, default and meaning. In full: rowan config explain KEY, TABLE or optim.RULE.\n";
+  for (const ConfigSection& section : config_sections(config)) text += table_lines(section);
+  text += fmt::format("\n[optim]  {}\n", kOptimHelp);
+  for (const ConfigField& field : section_fields(optim_sections(config).front())) text += field_line(field);
+  text += rules_lines() + fmt::format("\n[[optim.group]]  {}\n", kGroupHelp);
+  std::vector<ConfigField> group = group_fields();
+  group[0].value = "required";
+  group[1].value = "[optim]'s";
+  for (const ConfigField& field : group) text += field_line(field);
+  return text;
+}
+
+// Something that can be asked for. Its text is made when it is.
+struct Topic {
+  std::string name;
+  std::function<std::string()> text;
+};
+
+void add_topics(const std::vector<ConfigField>& fields, const std::string& title, std::vector<Topic>& topics) {
+  for (const ConfigField& field : fields) {
+    const auto text = [field, title] { return title + "\n" + field_text(field); };
+    topics.push_back({field.key, text});
+    for (const std::string& alias : field_aliases(field.key)) topics.push_back({join_key(key_path(field.key), alias), text});
+  }
+}
+
+std::vector<Topic> all_topics() {
+  std::vector<Topic> topics;
+  const auto config = std::make_shared<Config>();
+  for (const ConfigSection& section : config_sections(*config)) {
+    if (!section.path.empty()) topics.push_back({section.path, [config, section] { return table_text(section); }});
+    add_topics(section_fields(section), table_title(section), topics);
+  }
+  topics.push_back({"optim", optim_text});
+  topics.push_back({"optim.rule", optim_text});
+  topics.push_back({"optim.group", group_text});
+  add_topics(group_fields(), "[[optim.group]]", topics);
+  for (const std::string& rule : optimizer_rules()) {
+    topics.push_back({fmt::format("optim.{}", rule), [rule] { return rule_text(rule); }});
+    add_topics(rule_fields(rule), fmt::format("[optim] rule = \"{}\"", rule), topics);
+  }
+  return topics;
+}
+
+}  // namespace
+
+std::string explain_everything() {
   Config config;
   std::string text;
   for (const ConfigSection& section : config_sections(config)) text += table_text(section) + "\n";
@@ -90,43 +220,14 @@ std::string everything() {
   return text;
 }
 
-// Everything that can be asked for, with its text.
-std::vector<std::pair<std::string, std::string>> topics() {
-  std::vector<std::pair<std::string, std::string>> all;
-  const auto add_fields = [&](const std::vector<ConfigField>& fields, const std::string& title) {
-    for (const ConfigField& field : fields) {
-      all.emplace_back(field.key, title + "\n" + field_text(field));
-      for (const std::string& alias : field_aliases(field.key)) {
-        all.emplace_back(join_key(key_path(field.key), alias), title + "\n" + field_text(field));
-      }
-    }
-  };
-  Config config;
-  for (const ConfigSection& section : config_sections(config)) {
-    if (!section.path.empty()) all.emplace_back(section.path, table_text(section));
-    add_fields(section_fields(section), table_title(section));
-  }
-  all.emplace_back("optim", optim_text());
-  all.emplace_back("optim.rule", optim_text());
-  all.emplace_back("optim.group", group_text());
-  add_fields(group_fields(), "[[optim.group]]");
-  for (const std::string& rule : optimizer_rules()) {
-    all.emplace_back(fmt::format("optim.{}", rule), rule_text(rule));
-    add_fields(rule_fields(rule), fmt::format("[optim] rule = \"{}\"", rule));
-  }
-  return all;
-}
-
-}  // namespace
-
 std::string explain_config(const std::string& key) {
-  if (key.empty()) return everything();
+  if (key.empty()) return overview();
   std::string same_leaf;
   std::vector<std::string> names;
-  for (const auto& [name, text] : topics()) {
-    if (name == key) return text;
-    if (key_leaf(name) == key) same_leaf += (same_leaf.empty() ? "" : "\n") + text;
-    names.push_back(name);
+  for (const Topic& topic : all_topics()) {
+    if (topic.name == key) return topic.text();
+    if (key_leaf(topic.name) == key) same_leaf += (same_leaf.empty() ? "" : "\n") + topic.text();
+    names.push_back(topic.name);
   }
   if (!same_leaf.empty()) return same_leaf;
   std::string near = nearest_name(key, names);

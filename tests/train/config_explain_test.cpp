@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace rowan {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 // The lines that one field has in the help of its table.
@@ -22,7 +24,7 @@ std::string entry(const ConfigField& field) {
 }
 
 TEST(ExplainConfig, shows_every_field_of_every_table_and_rule) {
-  const std::string all = explain_config("");
+  const std::string all = explain_everything();
   Config config = parse_config("", "a.toml");
   int fields = 0;
   for (const ConfigSection& section : config_sections(config)) {
@@ -43,6 +45,29 @@ TEST(ExplainConfig, shows_every_field_of_every_table_and_rule) {
       EXPECT_THAT(explain_config(field.key), HasSubstr(entry(field)));
     }
   }
+}
+
+TEST(ExplainConfig, of_nothing_is_an_overview_of_one_line_a_field) {
+  const std::string text = explain_config("");
+  Config config = parse_config("", "a.toml");
+  for (const ConfigSection& section : config_sections(config)) {
+    const std::string title = section.path.empty() ? "(top level)" : "[" + section.path + "]  " + section.help;
+    EXPECT_THAT(text, HasSubstr("\n" + title + "\n"));
+    for (const ConfigField& field : section_fields(section)) EXPECT_THAT(text, HasSubstr("\n  " + key_leaf(field.key) + " "));
+  }
+  EXPECT_THAT(text, MatchesRegex("(.|\n)*\n  d_model +integer +128 +width of the residual stream\n(.|\n)*"));
+  EXPECT_THAT(text, MatchesRegex("(.|\n)*\n  lr +number +by rule +learning rate; .*\n(.|\n)*"));
+  for (const std::string& rule : optimizer_rules()) EXPECT_THAT(text, HasSubstr("\n  " + rule));
+  // Every field of every rule stands somewhere: in the line of the rule or among those that most rules have.
+  for (const std::string& rule : optimizer_rules()) {
+    const auto optimizer = make_optimizer(rule);
+    for (const ConfigField& field : section_fields({"optim", "", [&](FieldVisitor& v) { optimizer->visit(v); }}))
+      EXPECT_THAT(text, HasSubstr(key_leaf(field.key))) << rule;
+  }
+  std::istringstream lines(text);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(line.size(), 160u) << line;
+  EXPECT_LT(count, 200);
 }
 
 TEST(ExplainConfig, of_a_table_shows_that_table) {
