@@ -18,7 +18,8 @@ class MetricsLog {
   void append(std::string_view line);
   void sync();  // before a checkpoint that the lines belong to is published
 
-  // Cuts the file before the first line whose "step" is above `step`, and cuts a last line that a kill left incomplete.
+  // Cuts the file before the first line whose "step" is above `step`, and cuts a last line that a kill left incomplete, or
+  // one of more than 16 MiB with what follows.
   void rewind(int64_t step);
 
  private:

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/support/faulty_files.h"
@@ -67,6 +68,16 @@ TEST(MetricsLog, lines_longer_than_a_read_are_understood) {
   MetricsLog log(path);
   log.rewind(1);
   EXPECT_EQ(File::open(path).size(), static_cast<int64_t>(text.size()) + 21);
+}
+
+TEST(MetricsLog, what_is_no_line_at_all_is_cut_off_without_reading_it) {
+  const TempDir dir;
+  const std::string path = dir.file("metrics.jsonl");
+  std::ofstream(path) << line(1) << "\n";
+  std::filesystem::resize_file(path, uintmax_t{1} << 40);  // sparse: would take days to read
+  MetricsLog log(path);
+  log.append(line(2));
+  EXPECT_EQ(content(path), line(1) + "\n" + line(2) + "\n");
 }
 
 TEST(MetricsLog, a_line_that_does_not_fit_leaves_nothing_behind) {
