@@ -22,6 +22,8 @@ FORBIDDEN = [
     (LIBRARY, None, r"throw\s+std::(?!bad_alloc\b)", "rowan::Error is the exception for what users can cause"),
     (LIBRARY, None, r"(?<![\w.])(std::)?s?rand\s*\(|std::random_device|std::mt19937", "randomness comes from core/rng.h, so that runs repeat"),
     (LIBRARY, None, r"std::(stod|stof|strtod|strtof|atof)\b|(?<![\w.])(strtod|atof|setlocale)\s*\(", "depends on the locale: use std::from_chars"),
+    (r"tools/.*", r"tools/(bench_\w+|output|sample|guarded|rowan)\.cpp|tools/output\.h", r"fmt::print\s*\(|std::cout\b|(?<![\w.])(std::)?f?printf\s*\(",
+     "print through tools/output.h, which shows control characters as escapes"),
     (r".*\.h", None, r"using\s+namespace\b", "a header must not change the names of those who include it"),
 ]
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|\bnot (yet )?implemented\b|\bDISABLED_", re.IGNORECASE)

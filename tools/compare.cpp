@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/training.h"
 #include "train/compare.h"
 #include "train/progress.h"
@@ -22,7 +23,7 @@ void show_run(const CompareProgress& p) {
   const RunResult& r = p.outcome.result;
   const std::string loss = r.diverged ? "diverged" : fmt::format("loss {:.4f}", r.validation.loss);
   const std::string time = p.outcome.done_before ? "done before" : format_duration(p.seconds);
-  fmt::print("[{}/{}] {}  {}  seed {}: {} ({})\n", p.number, p.of, p.arm, p.point, p.seed, loss, time);
+  print("[{}/{}] {}  {}  seed {}: {} ({})\n", p.number, p.of, p.arm, p.point, p.seed, loss, time);
   std::fflush(stdout);
 }
 
@@ -32,11 +33,11 @@ void run_compare(const CompareOptions& o) {
   const Threads threads(thread_count(run_config(sweep, 0, 0, sweep.seeds[0]).train.threads));
   const CompareOutcome outcome = run_comparison(sweep, directory, show_run);
   if (outcome.signal != 0) {
-    fmt::print("stopped by signal {}; the same command goes on where it stopped\n", outcome.signal);
+    print("stopped by signal {}; the same command goes on where it stopped\n", outcome.signal);
     throw ExitStatus{128 + outcome.signal};
   }
-  fmt::print("\n{}\n{} has all of it, and {} one line a run\n", results_table(sweep, *outcome.comparison),
-             join_path(directory, "results.json"), join_path(directory, "results.csv"));
+  print_text("\n" + results_table(sweep, *outcome.comparison));
+  print("\n{} has all of it, and {} one line a run\n", join_path(directory, "results.json"), join_path(directory, "results.csv"));
 }
 
 void add_compare_command(CLI::App& app) {

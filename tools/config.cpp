@@ -1,11 +1,11 @@
 // rowan config: what a config may say, what one says in full, and what differs between two.
 #include <filesystem>
-#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tools/command.h"
+#include "tools/output.h"
 #include "train/config.h"
 
 namespace rowan::tools {
@@ -13,6 +13,7 @@ namespace {
 
 struct ConfigOptions {
   std::string key;
+  bool all = false;
   std::string file;
   std::string other;
   std::vector<std::string> overrides;
@@ -26,7 +27,7 @@ std::string config_path(const std::string& path) {
 }
 
 void run_resolve(const ConfigOptions& options) {
-  std::cout << resolved_toml(load_config(config_path(options.file), options.overrides));
+  print_text(resolved_toml(load_config(config_path(options.file), options.overrides)));
 }
 
 void run_diff(const ConfigOptions& options) {
@@ -34,7 +35,7 @@ void run_diff(const ConfigOptions& options) {
   const Config after = load_config(config_path(options.other));
   const auto shown = [](const std::string& value) { return value.empty() ? std::string("(absent)") : value; };
   for (const ConfigChange& change : config_diff(before, after)) {
-    std::cout << change.key << ": " << shown(change.before) << " -> " << shown(change.after) << "\n";
+    print("{}: {} -> {}\n", change.key, shown(change.before), shown(change.after));
   }
 }
 
@@ -44,9 +45,10 @@ void add_config_command(CLI::App& app) {
   const auto options = std::make_shared<ConfigOptions>();
 
   CLI::App* explain = config->add_subcommand("explain", "Every field with its type, limits, default and meaning");
-  explain->add_option("key", options->key, "A field, a table, \"optim\" or \"optim.<rule>\"; without it, everything")
-      ->type_name("KEY");
-  explain->callback([options] { std::cout << explain_config(options->key); });
+  CLI::Option* key = explain->add_option("key", options->key, "A field, a table, \"optim\" or \"optim.<rule>\", in full");
+  key->type_name("KEY");
+  explain->add_flag("--all", options->all, "Everything in full; without it and without a KEY, one line a field")->excludes(key);
+  explain->callback([options] { print_text(options->all ? explain_everything() : explain_config(options->key)); });
 
   CLI::App* resolve = config->add_subcommand("resolve", "Print every field of a config with its value and where that came from");
   resolve->add_option("config", options->file, "Config file, or the directory of a run")->required()->type_name("CONFIG|DIR");

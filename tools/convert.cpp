@@ -6,6 +6,7 @@
 
 #include "tools/command.h"
 #include "tools/guarded.h"
+#include "tools/output.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_hdf5.h"
 
@@ -28,13 +29,13 @@ void report_changes(const Hdf5Contents& contents, const std::map<std::string, st
   for (const auto& array : contents.arrays) {
     const auto old = left.find(array.ref.path);
     if (old == left.end()) {
-      fmt::print("added    {}\n", array.ref.path);
+      print("added    {}\n", array.ref.path);
       continue;
     }
-    if (old->second != digest_text(digest_of(array.bytes.data(), array.bytes.size()))) fmt::print("changed  {}\n", array.ref.path);
+    if (old->second != digest_text(digest_of(array.bytes.data(), array.bytes.size()))) print("changed  {}\n", array.ref.path);
     left.erase(old);
   }
-  for (const auto& [path, checksum] : left) fmt::print("removed  {}\n", path);
+  for (const auto& [path, checksum] : left) print("removed  {}\n", path);
 }
 
 void check_structure(const Hdf5Contents& contents, const std::string& path) {
@@ -65,8 +66,7 @@ void write_out(const ConvertOptions& options, const Hdf5Contents& contents) {
   info.complete = info.complete && !options.weights_only;
   const CheckpointImage image = writer.build(info);
   publish_checkpoint(image, options.output, IfExists::kRefuse);
-  fmt::print("wrote    {}: step {}, {} bytes, digest {}\n", options.output, image.step(), image.bytes().size(),
-             image.state_digest());
+  print("wrote    {}: step {}, {} bytes, digest {}\n", options.output, image.step(), image.bytes().size(), image.state_digest());
 }
 
 // A checkpoint that verifies is read by our own reader; libhdf5 sees only the others.

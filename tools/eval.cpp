@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/training.h"
 #include "train/evaluate.h"
 #include "train/frequency.h"
@@ -39,19 +40,18 @@ TokenCounts counts_of(const LoadedModel& loaded) {
 }
 
 void print_buckets(const char* title, const std::map<int, BucketLoss>& buckets, bool truth_known) {
-  fmt::print("\n{:<22}{:>10}{:>10}{}\n", title, "targets", "loss", truth_known ? "  divergence" : "");
+  print("\n{:<22}{:>10}{:>10}{}\n", title, "targets", "loss", truth_known ? "  divergence" : "");
   for (const auto& [bucket, b] : buckets)
-    fmt::print("  {:<20}{:>10}{:>10.4f}{}\n", bucket_text(bucket), b.tokens, b.loss,
-               truth_known ? fmt::format("{:>12.5f}", b.divergence) : "");
+    print("  {:<20}{:>10}{:>10.4f}{}\n", bucket_text(bucket), b.tokens, b.loss,
+          truth_known ? fmt::format("{:>12.5f}", b.divergence) : "");
 }
 
 void print_by_frequency(const FrequencyLoss& f) {
   print_buckets("input token seen", f.by_input, f.truth_known);
   print_buckets("target token seen", f.by_target, f.truth_known);
   if (f.truth_known)
-    fmt::print(
-        "\nlowest loss    {:.6f} nats/token (the answers' entropy)\ndivergence     {:.6f} nats/token from the known answers\n",
-        f.lowest_loss, f.divergence);
+    print("\nlowest loss    {:.6f} nats/token (the answers' entropy)\ndivergence     {:.6f} nats/token from the known answers\n",
+          f.lowest_loss, f.divergence);
 }
 
 nlohmann::ordered_json buckets_json(const std::map<int, BucketLoss>& buckets, bool truth_known) {
@@ -79,13 +79,12 @@ void run_eval(const EvalOptions& o) {
       out["by_input_frequency"] = buckets_json(frequency.by_input, frequency.truth_known);
       out["by_target_frequency"] = buckets_json(frequency.by_target, frequency.truth_known);
     }
-    fmt::print("{}\n", out.dump());
+    print_object(out);
     return;
   }
-  fmt::print("checkpoint     {} (step {})\n", checkpoint.path(), loaded.step);
-  fmt::print("loss           {:.6f} nats/token\nperplexity     {:.4f}\nbits per byte  {:.6f}\n", r.loss, r.perplexity,
-             r.bits_per_byte);
-  fmt::print("tokens         {} ({} bytes of text)\n", r.tokens, r.bytes);
+  print("checkpoint     {} (step {})\n", checkpoint.path(), loaded.step);
+  print("loss           {:.6f} nats/token\nperplexity     {:.4f}\nbits per byte  {:.6f}\n", r.loss, r.perplexity, r.bits_per_byte);
+  print("tokens         {} ({} bytes of text)\n", r.tokens, r.bytes);
   if (o.by_frequency) print_by_frequency(frequency);
 }
 

@@ -11,9 +11,15 @@
 #include <iostream>
 
 #include "core/error.h"
+#include "train/file.h"
 
 namespace rowan::tools {
 namespace {
+
+// Not the file's fault: told apart by its type.
+[[noreturn]] void fail_system(const std::string& what, int code = errno) {
+  throw FileError(join_text("[guarded] ", what, ": ", std::strerror(code)), code, {});
+}
 
 void set_limit(int which, rlim_t value) {
   const rlimit limit = {value, value};
@@ -74,11 +80,16 @@ std::string receive(int fd) {
 
 void run_guarded(const std::function<void()>& work, const std::string& path, int64_t bytes) {
   int ends[2];
-  if (pipe(ends) != 0) fail_data("[guarded] no pipe to a child process: ", std::strerror(errno));
+  if (pipe(ends) != 0) fail_system("no pipe to a child process");
   std::cout.flush();
   std::fflush(nullptr);
   const pid_t child = fork();
-  if (child == -1) fail_data("[guarded] no child process: ", std::strerror(errno));
+  if (child == -1) {
+    const int code = errno;
+    close(ends[0]);
+    close(ends[1]);
+    fail_system("no child process", code);
+  }
   if (child == 0) {
     close(ends[0]);
     run_child(work, bytes, ends[1]);

@@ -8,10 +8,10 @@
 
 #include "tools/command.h"
 #include "tools/guarded.h"
+#include "tools/output.h"
 #include "train/checkpoint.h"
 #include "train/checkpoint_hdf5.h"
 #include "train/config.h"
-#include "train/config_document.h"
 #include "train/run_dir.h"
 #include "train/walk.h"
 
@@ -56,23 +56,23 @@ std::string model_summary(const Checkpoint& checkpoint) {
 
 void print_table(const Checkpoint& checkpoint) {
   const CheckpointInfo& info = checkpoint.info();
-  fmt::print("{}\n", checkpoint.path());
-  fmt::print("format   version {}, written by Rowan {} at {}, {}\n", kCheckpointVersion, info.rowan_version, info.created,
-             info.complete ? "complete" : "weights only");
-  fmt::print("step     {}\n", checkpoint.integer("/train/step"));
-  fmt::print("model    {}\n", model_summary(checkpoint));
-  fmt::print("size     {} bytes, {} arrays, {} parameters\n", checkpoint.file_bytes(), checkpoint.arrays().size(),
-             parameter_count(checkpoint));
-  fmt::print("digest   {}\n\n", checkpoint.state_digest());
+  print("{}\n", checkpoint.path());
+  print("format   version {}, written by Rowan {} at {}, {}\n", kCheckpointVersion, info.rowan_version, info.created,
+        info.complete ? "complete" : "weights only");
+  print("step     {}\n", checkpoint.integer("/train/step"));
+  print("model    {}\n", model_summary(checkpoint));
+  print("size     {} bytes, {} arrays, {} parameters\n", checkpoint.file_bytes(), checkpoint.arrays().size(),
+        parameter_count(checkpoint));
+  print("digest   {}\n\n", checkpoint.state_digest());
   size_t path_width = 4, shape_width = 5;
   for (const ArrayInfo& a : checkpoint.arrays()) {
     path_width = std::max(path_width, a.path.size());
     shape_width = std::max(shape_width, a.shape_text().size());
   }
-  fmt::print("{:<{}}  {:<7}  {:<{}}  {:>12}  checksum\n", "path", path_width, "type", "shape", shape_width, "bytes");
+  print("{:<{}}  {:<7}  {:<{}}  {:>12}  checksum\n", "path", path_width, "type", "shape", shape_width, "bytes");
   for (const ArrayInfo& a : checkpoint.arrays()) {
-    fmt::print("{:<{}}  {:<7}  {:<{}}  {:>12}  {}\n", a.path, path_width, dtype_name(a.dtype), a.shape_text(), shape_width, a.bytes,
-               a.checksum);
+    print("{:<{}}  {:<7}  {:<{}}  {:>12}  {}\n", a.path, path_width, dtype_name(a.dtype), a.shape_text(), shape_width, a.bytes,
+          a.checksum);
   }
 }
 
@@ -95,8 +95,7 @@ void print_json(const FoundCheckpoint& found) {
   out["config"] = c.text("/config");
   out["skipped"] = nlohmann::ordered_json::array();
   for (const SkippedCheckpoint& s : found.skipped) out["skipped"].push_back({{"path", s.path}, {"reason", s.reason}});
-  // Text from a file may be no UTF-8: shown with replacement characters rather than refused.
-  fmt::print("{}\n", out.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_object(out, 2);
 }
 
 std::vector<std::string> files_to_verify(const std::string& path) {
@@ -118,39 +117,56 @@ VerifyReport verify(const std::string& path) {
   try {
     const Checkpoint checkpoint = Checkpoint::open(path);
     run_guarded([&] { check_hdf5_view(checkpoint); }, path, checkpoint.file_bytes());
+  } catch (const FileError& e) {  // no child process to be had, or the file is gone
+    report.problem = e.what();
+    report.unreadable = true;
   } catch (const Error& e) {
     report.problem = e.what();
   }
   return report;
 }
 
+void print_report(const std::string& path, const VerifyReport& report) {
+  print("{}  {}\n", report.ok() ? "ok      " : report.unreadable ? "UNREAD  " : "DAMAGED ", path);
+  if (!report.ok()) print("          {}\n", report.problem);
+  for (const std::string& array : report.damaged) print("          damaged: {}\n", array);
+}
+
 void run_verify(const InspectOptions& options) {
   const std::vector<std::string> paths = files_to_verify(options.path);
-  size_t bad = 0;
+  size_t damaged = 0, unread = 0;
+  std::string problem;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const std::string& path : paths) {
     const VerifyReport report = verify(path);
-    bad += !report.ok();
+    (report.unreadable ? unread : damaged) += !report.ok();
+    if (report.unreadable) problem = report.problem;
     if (options.json) {
-      all.push_back({{"path", path}, {"ok", report.ok()}, {"problem", report.problem}, {"damaged", report.damaged}});
-      continue;
+      all.push_back({{"path", path},
+                     {"ok", report.ok()},
+                     {"read", !report.unreadable},
+                     {"problem", report.problem},
+                     {"damaged", report.damaged}});
+    } else if (paths.size() > 1 || !report.unreadable) {  // of one file the error says it all
+      print_report(path, report);
     }
-    fmt::print("{}  {}\n", report.ok() ? "ok      " : "DAMAGED ", path);
-    if (!report.ok()) fmt::print("          {}\n", report.problem);
-    for (const std::string& array : report.damaged) fmt::print("          damaged: {}\n", array);
   }
-  if (options.json) fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  if (bad > 0) fail_data("[checkpoint] ", bad, " of ", paths.size(), paths.size() == 1 ? " file" : " files", " did not verify");
+  if (options.json) print_object(all, 2);
+  const auto of_all = [&](size_t n) { return join_text(n, " of ", paths.size(), paths.size() == 1 ? " file" : " files"); };
+  if (unread == 1 && paths.size() == 1) throw Error(problem, ErrorKind::kData);
+  if (damaged > 0)
+    fail_data("[checkpoint] ", of_all(damaged), " did not verify", unread > 0 ? join_text(", ", unread, " could not be read") : "");
+  if (unread > 0) fail_data("[checkpoint] ", of_all(unread), " could not be read: ", problem);
 }
 
 void run_inspect(const InspectOptions& options) {
   if (options.verify) return run_verify(options);
   FoundCheckpoint found = find_checkpoint(options.path);
-  for (const SkippedCheckpoint& s : found.skipped) fmt::print(stderr, "rowan: warning: skipped: {}\n", escape_controls(s.reason));
+  for (const SkippedCheckpoint& s : found.skipped) warn("skipped: " + s.reason);
   if (options.digest) {
-    fmt::print("{}\n", found.checkpoint.state_digest());
+    print("{}\n", found.checkpoint.state_digest());
   } else if (options.walk) {
-    fmt::print("{}", walk_text(load_model(found.checkpoint), *options.walk));
+    print_text(walk_text(load_model(found.checkpoint), *options.walk));
   } else if (options.json) {
     print_json(found);
   } else {

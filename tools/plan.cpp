@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/training.h"
 #include "train/plan.h"
 #include "train/progress.h"
@@ -54,18 +55,18 @@ void print_json(const Plan& p, int threads) {
                                    {"steps", p.config.train.steps},
                                    {"seconds", p.seconds},
                                    {"remarks", p.remarks}};
-  fmt::print("{}\n", out.dump());
+  print_object(out);
 }
 
 void print_text(const Plan& p, int threads) {
   const Config& c = p.config;
   const GptConfig& m = c.model;
-  fmt::print("model          {} layers, {} wide, {} heads, vocabulary {}, positions {}, {}, {}\n", m.n_layer, m.d_model, m.n_head,
-             m.vocab_size, m.positions, m.norm, m.mlp);
-  fmt::print("parameters     {}\n", p.parameters);
-  for (const PlanGroup& g : p.groups) fmt::print("  {:<16} {:>14}\n", g.name, g.parameters);
-  fmt::print("memory         {} while training, {} while a checkpoint is saved\n", size_text(p.training_rss()),
-             size_text(p.saving_rss()));
+  print("model          {} layers, {} wide, {} heads, vocabulary {}, positions {}, {}, {}\n", m.n_layer, m.d_model, m.n_head,
+        m.vocab_size, m.positions, m.norm, m.mlp);
+  print("parameters     {}\n", p.parameters);
+  for (const PlanGroup& g : p.groups) print("  {:<16} {:>14}\n", g.name, g.parameters);
+  print("memory         {} while training, {} while a checkpoint is saved\n", size_text(p.training_rss()),
+        size_text(p.saving_rss()));
   for (const auto& [name, bytes] :
        std::initializer_list<std::pair<const char*, int64_t>>{{"weights", p.memory.weights},
                                                               {"gradients", p.memory.gradients},
@@ -73,18 +74,18 @@ void print_text(const Plan& p, int threads) {
                                                               {"activations", p.memory.activations},
                                                               {"program", p.process_bytes},
                                                               {"checkpoint image", p.memory.checkpoint}})
-    fmt::print("  {:<16} {:>14}\n", name, size_text(bytes));
-  fmt::print("checkpoint     {} a file\n", size_text(p.checkpoint_bytes));
-  fmt::print("step           {} tokens ({} x {} x {}), {:.4g} MFLOPs a token (6 P + 12 L D T)\n", p.tokens_per_step,
-             c.data.batch_size, c.data.seq_len, c.train.grad_accum, p.flops_per_token / 1e6);
-  fmt::print("machine        {:.1f} GFLOP/s in this model's matrix products, {:.1f} GB/s copying, {} {} (measured now)\n",
-             p.gemm_rate / 1e9, p.speed.copy_rate / 1e9, threads, threads == 1 ? "thread" : "threads");
-  fmt::print(
+    print("  {:<16} {:>14}\n", name, size_text(bytes));
+  print("checkpoint     {} a file\n", size_text(p.checkpoint_bytes));
+  print("step           {} tokens ({} x {} x {}), {:.4g} MFLOPs a token (6 P + 12 L D T)\n", p.tokens_per_step, c.data.batch_size,
+        c.data.seq_len, c.train.grad_accum, p.flops_per_token / 1e6);
+  print("machine        {:.1f} GFLOP/s in this model's matrix products, {:.1f} GB/s copying, {} {} (measured now)\n",
+        p.gemm_rate / 1e9, p.speed.copy_rate / 1e9, threads, threads == 1 ? "thread" : "threads");
+  print(
       "speed          {:.0f} tokens/s, {:.1f} ms a step, {:.0f} % of matrix-multiply speed (from one block and a part of the "
       "head)\n",
       p.tokens_per_s, p.speed.step_seconds * 1e3, 100 * p.share_of_gemm);
-  fmt::print("time           {} for {} steps, evaluation and saving left out\n", format_duration(p.seconds), c.train.steps);
-  for (const std::string& remark : p.remarks) fmt::print("note           {}\n", remark);
+  print("time           {} for {} steps, evaluation and saving left out\n", format_duration(p.seconds), c.train.steps);
+  for (const std::string& remark : p.remarks) print("note           {}\n", remark);
 }
 
 void run_plan(const PlanOptions& o) {

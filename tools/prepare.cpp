@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "train/corpus.h"
 #include "train/file.h"
 #include "train/token_file_writer.h"
@@ -40,9 +41,9 @@ void run_prepare(const PrepareOptions& options) {
   });
   if (tokens == 0) fail_data("[prepare] '", options.inputs.front(), "' is empty: there is nothing to write");
   writer.publish();
-  fmt::print("{}: {} tokens of {} byte{} from {} bytes of text; {} tokenizer, {} ids\n", options.out, tokens,
-             bytes_per_token(tokenizer->vocab_size()), tokenizer->vocab_size() > 256 ? "s" : "", bytes, tokenizer->kind(),
-             tokenizer->vocab_size());
+  print("{}: {} tokens of {} byte{} from {} bytes of text; {} tokenizer, {} ids\n", options.out, tokens,
+        bytes_per_token(tokenizer->vocab_size()), tokenizer->vocab_size() > 256 ? "s" : "", bytes, tokenizer->kind(),
+        tokenizer->vocab_size());
 }
 
 void add_prepare_command(CLI::App& app) {

@@ -6,6 +6,7 @@
 
 #include "core/parallel.h"
 #include "tools/command.h"
+#include "tools/output.h"
 #include "tools/training.h"
 #include "train/capsule.h"
 
@@ -19,14 +20,14 @@ struct ReplayOptions {
 };
 
 void print_replay(const Capsule& capsule, const Replay& replay) {
-  fmt::print("step       {} ({}; the run's answer: {})\n", capsule.failed_step(), capsule.what, capsule.action);
-  fmt::print("from       {}\n", replay.start);
-  fmt::print("loss       {}\n", replay.again.loss);
+  print("step       {} ({}; the run's answer: {})\n", capsule.failed_step(), capsule.what, capsule.action);
+  print("from       {}\n", replay.start);
+  print("loss       {}\n", replay.again.loss);
   size_t width = 9;
   for (const Capsule::Norms& n : replay.again.norms) width = std::max(width, n.name.size());
-  fmt::print("{:<{}}  {:>24}  {:>24}\n", "parameter", width, "norm of the weight", "norm of the gradient");
-  for (const Capsule::Norms& n : replay.again.norms) fmt::print("{:<{}}  {:>24}  {:>24}\n", n.name, width, n.weight, n.gradient);
-  if (replay.differences.empty()) fmt::print("the same bits as in the capsule\n");
+  print("{:<{}}  {:>24}  {:>24}\n", "parameter", width, "norm of the weight", "norm of the gradient");
+  for (const Capsule::Norms& n : replay.again.norms) print("{:<{}}  {:>24}  {:>24}\n", n.name, width, n.weight, n.gradient);
+  if (replay.differences.empty()) print("the same bits as in the capsule\n");
 }
 
 void run_replay(const ReplayOptions& o) {
@@ -38,7 +39,7 @@ void run_replay(const ReplayOptions& o) {
                                      {"from", replay.start},
                                      {"differences", replay.differences},
                                      {"replayed", nlohmann::ordered_json::parse(capsule_json(replay.again))}};
-    fmt::print("{}\n", out.dump(2));
+    print_object(out, 2);
   } else {
     print_replay(capsule, replay);
   }

@@ -7,7 +7,7 @@
 
 #include "core/parallel.h"
 #include "tools/command.h"
-#include "train/config_document.h"
+#include "tools/output.h"
 #include "train/config_fields.h"
 #include "train/run_start.h"
 #include "train/trainer.h"
@@ -25,41 +25,39 @@ std::string count_text(int64_t n) {
 void print_head(const Config& c, int64_t step) {
   const int64_t until = c.train.untie_at;
   if (c.train.loss == "sampled")
-    fmt::print(
+    print(
         "The LM head is trained by sampled softmax, {} negatives by {}: the head is row-sparse. "
         "The training loss is an estimate; evaluation is over the whole vocabulary.\n",
         c.train.sampled.negatives, c.train.sampled.sampler);
   if (untied_by(c, step)) {
-    if (c.model.tied) fmt::print("The LM head was tied to embed.tokens.weight until step {}.\n", until);
+    if (c.model.tied) print("The LM head was tied to embed.tokens.weight until step {}.\n", until);
     return;
   }
   if (c.train.tied_two_source)
-    fmt::print(
+    print(
         "The LM head is tied to embed.tokens.weight, which is updated from two sources: the lookup's gradient by rows, and the "
         "softmax's, as head.weight, densely.\n");
   else
-    fmt::print(
-        "The LM head is tied to embed.tokens.weight: softmax gives every row a gradient, so the table is updated densely.\n");
-  if (until > 0) fmt::print("It will be untied after step {}.\n", until);
+    print("The LM head is tied to embed.tokens.weight: softmax gives every row a gradient, so the table is updated densely.\n");
+  if (until > 0) print("It will be untied after step {}.\n", until);
 }
 
 void print_summary(TrainSession& session, const RunDir& run) {
   const Config& c = session.config();
   const GptConfig& m = c.model;
   const int64_t batch = c.data.batch_size * c.data.seq_len * c.train.grad_accum;
-  fmt::print("run        {}\n", run.path());
-  fmt::print("model      {} layers, {} wide, {} heads, {} positions, {}, {}; {} parameters\n", m.n_layer, m.d_model, m.n_head,
-             m.positions, m.norm, m.mlp, count_text(parameter_count(session.model())));
+  print("run        {}\n", run.path());
+  print("model      {} layers, {} wide, {} heads, {} positions, {}, {}; {} parameters\n", m.n_layer, m.d_model, m.n_head,
+        m.positions, m.norm, m.mlp, count_text(parameter_count(session.model())));
   const Corpus& data = session.corpus();
-  fmt::print("data       {} training targets, {} validation, vocabulary {} ({})\n", count_text(data.train->targets()),
-             data.val == nullptr ? "none for" : count_text(data.val->targets()), data.tokenizer->vocab_size(),
-             data.tokenizer->kind());
-  fmt::print("step       {} tokens ({} x {} x {}), {} steps, {:.2f} epochs\n", batch, c.data.batch_size, c.data.seq_len,
-             c.train.grad_accum, c.train.steps,
-             static_cast<double>(c.train.steps * c.train.grad_accum * c.data.batch_size) /
-                 static_cast<double>(session.loader().sequences_per_epoch()));
-  fmt::print("threads    {}\n", current_threads());
-  fmt::print("{}", session.optimizers().report_text());
+  print("data       {} training targets, {} validation, vocabulary {} ({})\n", count_text(data.train->targets()),
+        data.val == nullptr ? "none for" : count_text(data.val->targets()), data.tokenizer->vocab_size(), data.tokenizer->kind());
+  print("step       {} tokens ({} x {} x {}), {} steps, {:.2f} epochs\n", batch, c.data.batch_size, c.data.seq_len,
+        c.train.grad_accum, c.train.steps,
+        static_cast<double>(c.train.steps * c.train.grad_accum * c.data.batch_size) /
+            static_cast<double>(session.loader().sequences_per_epoch()));
+  print("threads    {}\n", current_threads());
+  print_text(session.optimizers().report_text());
   print_head(c, session.steps_done());
   std::fflush(stdout);
 }
@@ -101,14 +99,13 @@ void check_steps(const Config& config, int64_t done) {
 int thread_count(int64_t configured) {
   if (configured > 0) return static_cast<int>(configured);
   const int cores = usable_cores();
-  if (cores == 1) fmt::print(stderr, "rowan: warning: only one core may be used here (affinity or a container's limit)\n");
+  if (cores == 1) warn("only one core may be used here (affinity or a container's limit)");
   return cores;
 }
 
 Checkpoint open_checkpoint(const std::string& path, bool strict) {
   FoundCheckpoint found = find_checkpoint(path, strict);
-  for (const SkippedCheckpoint& s : found.skipped)
-    fmt::print(stderr, "rowan: warning: {}\n", escape_controls(fmt::format("{} is damaged and left out: {}", s.path, s.reason)));
+  for (const SkippedCheckpoint& s : found.skipped) warn(fmt::format("{} is damaged and left out: {}", s.path, s.reason));
   return std::move(found.checkpoint);
 }
 
@@ -121,15 +118,15 @@ void run_training(TrainSession& session, RunDir& run) {
     outcome = trainer.run();
   }
   if (outcome.signal != 0) {
-    fmt::print("stopped by signal {} at step {}; go on with: rowan resume {}\n", outcome.signal, outcome.step, run.path());
+    print("stopped by signal {} at step {}; go on with: rowan resume {}\n", outcome.signal, outcome.step, run.path());
     throw ExitStatus{128 + outcome.signal};
   }
   if (outcome.out_of_time) {
-    fmt::print("stopped after {} minutes at step {}; go on with: rowan resume {}\n", session.config().train.max_minutes,
-               outcome.step, run.path());
+    print("stopped after {} minutes at step {}; go on with: rowan resume {}\n", session.config().train.max_minutes, outcome.step,
+          run.path());
     return;
   }
-  fmt::print("done: {} steps; the run is in {}\n", outcome.step, run.path());
+  print("done: {} steps; the run is in {}\n", outcome.step, run.path());
 }
 
 void resume_run(const std::string& directory, const std::vector<std::string>& overrides, const Config* wanted, bool strict) {
@@ -145,11 +142,11 @@ void resume_run(const std::string& directory, const std::vector<std::string>& ov
   TrainSession session(config, checkpoint_tokenizer(checkpoint));
   session.load(checkpoint);
   for (const ConfigChange& change : changes)
-    fmt::print("changed    {} = {} (was {}){}{}\n", change.key, change.after, change.before, change.note.empty() ? "" : ": ",
-               change.note);
+    print("changed    {} = {} (was {}){}{}\n", change.key, change.after, change.before, change.note.empty() ? "" : ": ",
+          change.note);
   if (const std::string& before = session.saved_machine(); !before.empty() && before != machine_text())
-    fmt::print("machine    {} (was {}): the last bits may differ from those of a run that stayed there\n", machine_text(), before);
-  fmt::print("resuming   {} at step {}\n", checkpoint.path(), session.steps_done());
+    print("machine    {} (was {}): the last bits may differ from those of a run that stayed there\n", machine_text(), before);
+  print("resuming   {} at step {}\n", checkpoint.path(), session.steps_done());
   run_training(session, run);
 }
 

@@ -118,6 +118,9 @@ struct VerifyReport {
   std::vector<std::string> damaged;  // arrays whose bytes do not have their checksum
   std::vector<ArrayInfo> arrays;     // of its index, when that can be read
   bool may_be_edited = false;        // it looks like a checkpoint, or HDF5, that somebody changed
+  // The problem is that the file can't be looked at: it is missing, no file, or the system refuses to open it. Nothing is said
+  // about what is in it. A device that can't give the bytes back (EIO) is damage.
+  bool unreadable = false;
 
   bool ok() const { return problem.empty(); }
 };

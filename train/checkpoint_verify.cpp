@@ -1,5 +1,6 @@
 // verify_checkpoint(): what is wrong, and where, in a file that Checkpoint::open() refuses.
 #include <algorithm>
+#include <cerrno>
 
 #include "train/checkpoint.h"
 #include "train/checkpoint_format.h"
@@ -39,20 +40,43 @@ void locate_damage(const File& file, VerifyReport& report) {
   }
 }
 
+// Whether an error tells of the file's content, and not of the way to it.
+bool is_damage(const Error& error) {
+  const auto* of_system = dynamic_cast<const FileError*>(&error);
+  return of_system == nullptr || of_system->code() == EIO;
+}
+
+// What stands in the way of any file being there to read; "" when nothing does.
+std::string why_no_file(const std::string& path, FileSystem& files) {
+  try {
+    File::open(path, files);
+    return "";
+  } catch (const FileError& e) {
+    return e.code() == EIO ? "" : e.what();
+  } catch (const Error& e) {  // a directory, a device
+    return e.what();
+  }
+}
+
 }  // namespace
 
 VerifyReport verify_checkpoint(const std::string& path, FileSystem& files) {
   VerifyReport report;
+  report.problem = why_no_file(path, files);
+  report.unreadable = !report.problem.empty();
+  if (report.unreadable) return report;
   try {
     report.arrays = Checkpoint::open(path, files).arrays();
     return report;
   } catch (const Error& e) {
     report.problem = e.what();
+    report.unreadable = !is_damage(e);
   }
+  if (report.unreadable) return report;
   try {
     locate_damage(File::open(path, files), report);
   } catch (const Error&) {
-    // The index itself is damaged, or the file can't be read: the problem above is all that can be said.
+    // The index itself is damaged: the problem above is all that can be said.
   }
   return report;
 }

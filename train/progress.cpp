@@ -6,6 +6,8 @@
 
 #include <cstdlib>
 
+#include "train/config_document.h"
+
 namespace rowan {
 namespace {
 
@@ -71,7 +73,7 @@ void Progress::show(const ProgressLine& line, double now) {
 void Progress::message(const std::string& text) {
   if (quiet_) return;
   clear_line();
-  fmt::print(out_, "{}\n", text);
+  fmt::print(out_, "{}\n", escape_controls(text));
   std::fflush(out_);
 }
 

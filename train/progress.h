@@ -29,7 +29,8 @@ class Progress {
   bool live() const { return live_; }
   bool due(double now_seconds) const;  // a live line ten times a second, a plain one every two seconds
   void show(const ProgressLine& line, double now_seconds);
-  void message(const std::string& text);  // a line of its own; the live line comes back below it
+  // A line of its own, control characters in it escaped; the live line comes back below it.
+  void message(const std::string& text);
 
  private:
   void clear_line();

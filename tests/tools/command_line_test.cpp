@@ -159,8 +159,12 @@ TEST(CommandLine, names_in_other_scripts_come_back_as_they_were_given) {
 
 TEST(CommandLine, output_that_cannot_be_written_is_a_failure) {
   const std::string config = ROWAN_SOURCE_DIR "/configs/smoke.toml";
-  const std::vector<std::vector<std::string>> table = {
-      {"--version"}, {"--help"}, {"config", "diff", config, ROWAN_SOURCE_DIR "/configs/sort_abc.toml"}};
+  const std::vector<std::vector<std::string>> table = {{"--version"},
+                                                       {"--help"},
+                                                       {"config", "diff", config, ROWAN_SOURCE_DIR "/configs/sort_abc.toml"},
+                                                       {"config", "explain"},
+                                                       {"config", "explain", "--all"},  // more than a buffer holds
+                                                       {"config", "resolve", config}};
   for (const std::vector<std::string>& arguments : table) {
     const CommandResult result = rowan(arguments, {.stdout_path = "/dev/full"});
     EXPECT_EQ(result.exit_code, 1) << arguments.front();

@@ -60,7 +60,8 @@ TEST_F(ConfigCommand, explain_shows_a_field_by_any_of_its_names) {
   const CommandResult r = config({"explain", "n_embd"});
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("an integer from 1 to 16777216; default 128"));
-  EXPECT_THAT(config({"explain"}).out, HasSubstr("[optim] rule = \"adamw\""));
+  EXPECT_THAT(config({"explain", "--all"}).out, HasSubstr("[optim] rule = \"adamw\""));
+  EXPECT_EQ(config({"explain", "--all", "model"}).exit_code, 2);
 }
 
 TEST_F(ConfigCommand, wrong_configs_end_with_code_2_and_one_line) {

@@ -113,6 +113,53 @@ TEST_F(Inspect, of_a_run_takes_the_newest_good_checkpoint_and_verifies_all) {
   EXPECT_EQ(json[2]["ok"], true);
 }
 
+TEST_F(Inspect, verification_says_of_a_file_that_can_not_be_read_why) {
+  for (const auto& [path, reason] : {std::pair{dir_.file("none.h5"), "ENOENT"}, {std::string("/dev/null"), "not a regular file"}}) {
+    const auto r = rowan({"inspect", "--verify", path});
+    EXPECT_EQ(r.exit_code, 1);
+    EXPECT_THAT(r.err, AllOf(HasSubstr("rowan: error: [file]"), HasSubstr(path), HasSubstr(reason)));
+    EXPECT_THAT(r.out, IsEmpty());
+    const auto json = nlohmann::json::parse(rowan({"inspect", "--verify", "--json", path}).out);
+    EXPECT_EQ(json.at(0).at("ok"), false);
+    EXPECT_EQ(json.at(0).at("read"), false);
+  }
+  const std::string run = dir_.file("run");
+  RunDir writer = RunDir::create(run, false);
+  writer.save(small_image(1));
+  writer.save(small_image(2));
+  fs::create_directory(writer.checkpoint_path(3));
+  const auto unread = rowan({"inspect", "--verify", run});
+  EXPECT_EQ(unread.exit_code, 1);
+  EXPECT_THAT(unread.out, AllOf(HasSubstr("UNREAD    " + writer.checkpoint_path(3)), Not(HasSubstr("DAMAGED"))));
+  EXPECT_THAT(unread.err, AllOf(HasSubstr("1 of 3 files could not be read"), HasSubstr("is a directory")));
+  flip(writer.checkpoint_path(2), 900);
+  const auto both = rowan({"inspect", "--verify", run});
+  EXPECT_THAT(both.out, HasSubstr("DAMAGED   " + writer.checkpoint_path(2)));
+  EXPECT_THAT(both.err, HasSubstr("1 of 3 files did not verify, 1 could not be read"));
+}
+
+TEST_F(Inspect, shows_control_characters_of_names_and_of_a_checkpoint_as_escapes) {
+  const std::string path = dir_.file("a\x1b[2J\nb\u009bc.h5");
+  SmallState state;
+  state.config = "name = \"x\"\nmo\u001bdel = 1\n";
+  CheckpointWriter writer;
+  state.write(writer);
+  const CheckpointImage image = writer.build({.created = "now\x1b[31m", .rowan_version = "1\x7f", .complete = true});
+  publish_checkpoint(image, path, IfExists::kRefuse);
+  for (const std::vector<std::string>& command : {std::vector<std::string>{"inspect", path},
+                                                  {"inspect", "--verify", path},
+                                                  {"inspect", "--json", path},
+                                                  {"convert", "--weights-only", path, path + ".out"},
+                                                  {"eval", path},
+                                                  {"sample", path}}) {
+    const auto r = rowan(command);
+    for (const char* raw : {"\x1b", "\x7f", "\u009b", "\nb"})
+      EXPECT_THAT(r.out + r.err, Not(HasSubstr(raw))) << command[0] << command[1];
+    EXPECT_THAT(r.out + r.err, HasSubstr(R"(u001b)")) << command[0];
+  }
+  EXPECT_THAT(rowan({"inspect", path}).out, AllOf(HasSubstr(R"(a\u001B[2J\nb\u009Bc.h5)"), HasSubstr(R"(at now\u001B[31m)")));
+}
+
 TEST_F(Inspect, says_what_is_wrong_with_a_path) {
   EXPECT_THAT(rowan({"inspect", dir_.file("none.h5")}).err, HasSubstr("ENOENT"));
   EXPECT_THAT(rowan({"inspect", dir_.path().string()}).err, HasSubstr("not the directory of a run"));

@@ -93,7 +93,8 @@ TEST(SourceChecks, style_rules_catch_what_they_name) {
                                      {"core/long.cpp", std::string(401, '\n'), "401 lines"},
                                      {"core/comment.cpp",
                                       "// abort() would end it\nconst char* s = \"exit(1) \\\" std::cout\";\nint at_exit();\n", ""},
-                                     {"tools/print.cpp", "void f() { std::cout << 1; }\n", ""}});
+                                     {"tools/print.cpp", "void f() { std::cout << 1; }\n", "print through tools/output.h"},
+                                     {"tools/output.cpp", "void f() { fmt::print(\"a\"); }\n", ""}});
 }
 
 TEST(SourceChecks, a_tree_without_fault_passes) {

@@ -145,6 +145,32 @@ TEST(Train, takes_paths_with_spaces_and_other_scripts) {
   EXPECT_EQ(run.resume("ü n/läuft hier", {"train.steps=3"}).exit_code, 0);
 }
 
+TEST(Train, control_characters_of_names_do_not_reach_the_terminal) {
+  const CommandRun run;
+  const std::string name = "a\x1b[2J\nb";
+  const CommandResult r = run.train(name, {"train.steps=3"});
+  ASSERT_EQ(r.exit_code, 0) << r.err;
+  const CommandResult again = run.resume(name, {"train.steps=4", "train.sample_prompt=c\u009b\x1b"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr(R"("c\u009B\u001B")"));
+  for (const std::string& out : {r.out, again.out}) {
+    for (const char* raw : {"\x1b", "\u009b", "\nb"}) EXPECT_THAT(out, Not(HasSubstr(raw)));
+    EXPECT_THAT(out, HasSubstr(R"(a\u001B[2J\nb)"));
+  }
+}
+
+TEST(Train, warnings_of_a_run_whose_name_holds_control_characters_keep_to_their_lines) {
+  const CommandRun run;
+  const std::string name = "a\x1b[2J\nb";
+  ASSERT_EQ(run.train(name, {"train.steps=3"}).exit_code, 0);
+  std::filesystem::remove(run.path(name) + "/best.h5");
+  std::filesystem::create_directory(run.path(name) + "/best.h5");  // so that saving it fails
+  const CommandResult r = run.resume(name, {"train.steps=6", "train.eval_every=1"});
+  EXPECT_THAT(r.out, HasSubstr("warning: "));
+  EXPECT_THAT(r.out, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(r.out, Not(HasSubstr("\nb")));
+}
+
 TEST(Train, a_second_writer_is_refused_by_pid) {
   const CommandRun run;
   StartedCommand first = run.start(run.train_arguments("a", {"train.steps=1000000"}));

@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <functional>
 
 #include "core/rng.h"
+#include "tests/support/faulty_files.h"
 #include "tests/support/temp_dir.h"
 #include "tests/train/small_checkpoint.h"
 #include "train/checkpoint.h"
@@ -254,7 +256,29 @@ TEST_F(Damage, verification_names_the_damaged_array) {
   EXPECT_TRUE(verify_checkpoint(path_).ok());
   open({'x'});
   EXPECT_FALSE(verify_checkpoint(path_).may_be_edited);
-  EXPECT_FALSE(verify_checkpoint(dir_.file("none")).ok());
+}
+
+TEST_F(Damage, verification_does_not_call_damaged_what_it_can_not_read) {
+  open(small_file());
+  for (const auto& [path, reason] : {std::pair{dir_.file("none"), "ENOENT"}, {dir_.path().string(), "is a directory"}}) {
+    const VerifyReport report = verify_checkpoint(path);
+    EXPECT_FALSE(report.ok());
+    EXPECT_TRUE(report.unreadable) << path;
+    EXPECT_THAT(report.problem, HasSubstr(reason));
+  }
+  for (const int code : {EACCES, EMFILE, EIO}) {  // a device that gives nothing back is damaged, or as good as that
+    int problems = 0;
+    for (int n = 0;; ++n) {
+      test::FaultyFiles files({.at = n, .code = code, .from_then_on = true});
+      const VerifyReport report = verify_checkpoint(path_, files);
+      if (!files.struck()) break;
+      problems += !report.ok();
+      EXPECT_EQ(report.unreadable, !report.ok() && code != EIO) << n << ' ' << code << ' ' << report.problem;
+    }
+    EXPECT_GT(problems, 5);
+  }
+  open({'x'});
+  EXPECT_FALSE(verify_checkpoint(path_).unreadable);
 }
 
 }  // namespace
