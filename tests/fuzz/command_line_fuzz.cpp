@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <streambuf>
 #include <vector>
 
 #include "core/parallel.h"
@@ -74,10 +75,16 @@ bool harmless(const std::string& argument, bool first) {
   return !first || std::none_of(kCommands.begin(), kCommands.end(), [&](const std::string& c) { return argument == c; });
 }
 
+// Takes everything, as /dev/null. (No buffer at all would be a stream that is broken, which the program reports.)
+class NullBuffer final : public std::streambuf {
+  int overflow(int c) override { return traits_type::not_eof(c); }
+  std::streamsize xsputn(const char*, std::streamsize n) override { return n; }
+};
+
 // What main() prints to stderr, in memory; stdout is thrown away.
 class CapturedStreams {
  public:
-  CapturedStreams() : old_out_(stdout), old_err_(stderr), old_buffer_(std::cout.rdbuf(nullptr)) {
+  CapturedStreams() : old_out_(stdout), old_err_(stderr), old_buffer_(std::cout.rdbuf(&nowhere_)) {
     stdout = std::fopen("/dev/null", "w");
     stderr = open_memstream(&text_, &size_);
   }
@@ -98,6 +105,7 @@ class CapturedStreams {
 
  private:
   FILE *old_out_, *old_err_;
+  NullBuffer nowhere_;
   std::streambuf* old_buffer_;
   char* text_ = nullptr;
   size_t size_ = 0;
