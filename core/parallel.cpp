@@ -178,19 +178,33 @@ void detail::run_pieces(int64_t pieces, PieceFunction function, void* context) {
   workers->run({pieces, function, context});
 }
 
+#if defined(__x86_64__)
+namespace {
+constexpr unsigned kFlushBits = 0x8040u;  // of MXCSR: flush-to-zero and denormals-are-zero
+}
+#endif
+
 unsigned set_flush_to_zero() {
 #if defined(__x86_64__)
   const unsigned mode = _mm_getcsr();
-  _mm_setcsr(mode | 0x8040u);  // flush-to-zero and denormals-are-zero
+  _mm_setcsr(mode | kFlushBits);
   return mode;
 #else
   return 0;
 #endif
 }
 
+bool flushes_denormals() {
+#if defined(__x86_64__)
+  return (_mm_getcsr() & kFlushBits) == kFlushBits;
+#else
+  return false;
+#endif
+}
+
 void restore_float_mode([[maybe_unused]] unsigned mode) {
 #if defined(__x86_64__)
-  _mm_setcsr((_mm_getcsr() & ~0x8040u) | (mode & 0x8040u));
+  _mm_setcsr((_mm_getcsr() & ~kFlushBits) | (mode & kFlushBits));
 #endif
 }
 

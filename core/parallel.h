@@ -40,6 +40,7 @@ int usable_cores();     // physical cores that this process may run on (affinity
 // zero would otherwise spend its time in the processor's slow path. Returns the mode before, for restore_float_mode().
 unsigned set_flush_to_zero();
 void restore_float_mode(unsigned mode);
+bool flushes_denormals();  // on the calling thread; within a Threads object it is the same on all of its threads
 
 namespace detail {
 using PieceFunction = void (*)(void* context, int64_t piece);

@@ -57,6 +57,7 @@ void print_summary(TrainSession& session, const RunDir& run) {
         static_cast<double>(c.train.steps * c.train.grad_accum * c.data.batch_size) /
             static_cast<double>(session.loader().sequences_per_epoch()));
   print("threads    {}\n", current_threads());
+  print("denormals  {}\n", denormals_text());
   print_text(session.optimizers().report_text());
   print_head(c, session.steps_done());
   std::fflush(stdout);
@@ -67,6 +68,12 @@ Config with_saved_sizes(Config config, const Config& saved) {
   if (config.model.vocab_size == 0) config.model.vocab_size = saved.model.vocab_size;
   config.model.resolve();
   return config;
+}
+
+// What decides last bits and is no setting; "" when the checkpoint does not say.
+void print_machine_change(const char* what, const std::string& before, const std::string& now) {
+  if (before.empty() || before == now) return;
+  print("{:<10} {} (was {}): the last bits may differ from those of a run that stayed there\n", what, now, before);
 }
 
 // A rule brings fields of its own, so a saved config with another rule does not even parse: that is said first, and by name.
@@ -144,8 +151,8 @@ void resume_run(const std::string& directory, const std::vector<std::string>& ov
   for (const ConfigChange& change : changes)
     print("changed    {} = {} (was {}){}{}\n", change.key, change.after, change.before, change.note.empty() ? "" : ": ",
           change.note);
-  if (const std::string& before = session.saved_machine(); !before.empty() && before != machine_text())
-    print("machine    {} (was {}): the last bits may differ from those of a run that stayed there\n", machine_text(), before);
+  print_machine_change("machine", session.saved_machine(), machine_text());
+  print_machine_change("denormals", session.saved_denormals(), denormals_text());
   print("resuming   {} at step {}\n", checkpoint.path(), session.steps_done());
   run_training(session, run);
 }

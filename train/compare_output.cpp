@@ -109,17 +109,12 @@ std::string csv_line(const SweepArm& arm, const SweepPoint& point, int64_t seed,
 }  // namespace
 
 std::string results_json(const Sweep& sweep, const Comparison& c) {
-  Json json{{"format", "rowan-compare"},
-            {"version", 1},
-            {"name", sweep.name},
-            {"measure", "validation loss at the end of training, nats a target"},
-            {"machine", machine_text()},
-            {"baseline", sweep.baseline},
-            {"confidence", sweep.confidence},
-            {"resamples", sweep.resamples},
-            {"seeds", sweep.seeds},
-            {"aa_seeds", sweep.aa_seeds},
-            {"settings", settings_json(sweep.settings)}};
+  Json json{{"format", "rowan-compare"},    {"version", 1},
+            {"name", sweep.name},           {"measure", "validation loss at the end of training, nats a target"},
+            {"machine", machine_text()},    {"denormals", denormals_text()},
+            {"baseline", sweep.baseline},   {"confidence", sweep.confidence},
+            {"resamples", sweep.resamples}, {"seeds", sweep.seeds},
+            {"aa_seeds", sweep.aa_seeds},   {"settings", settings_json(sweep.settings)}};
   Json arms = Json::array(), differences = Json::array();
   for (size_t a = 0; a < sweep.arms.size(); ++a) arms.push_back(arm_json(sweep.arms[a], c.arms[a]));
   for (const ArmDifference& d : c.differences) differences.push_back(difference_json(sweep, c, d));

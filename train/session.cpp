@@ -226,6 +226,7 @@ void TrainSession::save(CheckpointWriter& writer) {
   writer.add_text("/config", resolved_toml(config_));
   writer.add_text("/tokenizer/json", corpus_.tokenizer->serialize());
   writer.add_text("/train/machine", machine_text());
+  writer.add_text("/train/denormals", denormals_text());
   writer.add("/train/step", step_);
   writer.add("/train/tokens", tokens_);
   writer.add("/train/best_loss", best_loss);
@@ -249,6 +250,8 @@ void TrainSession::load(Checkpoint& checkpoint) {
   checkpoint.skip("/config");
   checkpoint.skip("/tokenizer/json");
   if (checkpoint.contains("/train/machine")) checkpoint.take_text("/train/machine", saved_machine_);
+  saved_denormals_ = kDenormalsFlushed;
+  if (checkpoint.contains("/train/denormals")) checkpoint.take_text("/train/denormals", saved_denormals_);
   checkpoint.take("/train/step", step_);
   if (untied_by(config_, step_) == model_->config().tied) build(step_);
   checkpoint.take("/train/tokens", tokens_);

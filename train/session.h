@@ -84,6 +84,8 @@ class TrainSession {
   // The machine that wrote the checkpoint that load() read; "" when that does not say. On another one results may differ in their
   // last bits from those of a run that never moved.
   const std::string& saved_machine() const { return saved_machine_; }
+  // What it did with denormal numbers (train/versions.h). A checkpoint that does not say comes from a version that flushed them.
+  const std::string& saved_denormals() const { return saved_denormals_; }
 
   const Config& config() const { return config_; }
   const Corpus& corpus() const { return corpus_; }
@@ -119,7 +121,7 @@ class TrainSession {
   LossGuard guard_;
   UpdateObserver* observer_ = nullptr;
   int64_t step_ = 0, tokens_ = 0;
-  std::string saved_machine_;
+  std::string saved_machine_, saved_denormals_;
 };
 
 // A model's parameters under their names, as optim takes them (a head that shares the table's weights is one of them), and the

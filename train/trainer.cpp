@@ -12,6 +12,7 @@
 #include "train/generate.h"
 #include "train/machine_rates.h"
 #include "train/step_cost.h"
+#include "train/versions.h"
 
 namespace rowan {
 namespace {
@@ -93,7 +94,8 @@ void Trainer::start() {
             {"steps", config_.train.steps},
             {"tokens_per_step", config_.data.batch_size * config_.data.seq_len * config_.train.grad_accum},
             {"seed", config_.train.seed},
-            {"threads", current_threads()}}));
+            {"threads", current_threads()},
+            {"denormals", denormals_text()}}));
 }
 
 void Trainer::train_step() {

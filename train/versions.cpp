@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "core/kernels/versions.h"
+#include "core/parallel.h"
 #include "core/real.h"
 
 namespace rowan {
@@ -17,6 +18,10 @@ std::string real_type() {
 
 std::string machine_text() {
   return real_type() + ", OpenBLAS " + openblas_version() + ", oneDNN " + onednn_version();
+}
+
+std::string denormals_text() {
+  return flushes_denormals() ? kDenormalsFlushed : "kept";
 }
 
 std::vector<LibraryVersion> library_versions() {

@@ -14,6 +14,10 @@ struct LibraryVersion {
 std::string rowan_version();  // "0.1.0"
 // What decides the last bits of a result on this machine: the type of numbers, and the libraries with the kernels they picked.
 std::string machine_text();
+// "flushed to zero" or "kept": what the calling thread does with denormal numbers, which decides last bits as well. Within a
+// Threads object (core/parallel.h) all threads do the same.
+std::string denormals_text();
+inline constexpr const char* kDenormalsFlushed = "flushed to zero";
 std::string real_type();  // "float", or "double" in the gradcheck build
 std::vector<LibraryVersion> library_versions();
 

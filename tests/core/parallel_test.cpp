@@ -78,8 +78,13 @@ TEST(Parallel, denormals_are_flushed_on_every_thread_while_threads_exist) {
     std::atomic<int> nonzero{0};
     parallel_pieces(100, [&](int64_t) { nonzero += tiny * 1e-3f != 0.0f; });
     EXPECT_EQ(nonzero.load(), 0);
+    std::atomic<int> flushing{0};
+    parallel_pieces(100, [&](int64_t) { flushing += flushes_denormals(); });
+    EXPECT_EQ(flushing.load(), 100);
+    EXPECT_TRUE(flushes_denormals());
   }
   EXPECT_NE(tiny * 1e-3f, 0.0f);
+  EXPECT_FALSE(flushes_denormals());
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/changed_checkpoint.h"
 #include "tests/support/command_run.h"
 
 namespace rowan::test {
@@ -93,6 +94,25 @@ TEST(ChangedRun, another_machine_is_said) {
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("machine    "));
   EXPECT_THAT(r.out, HasSubstr("the last bits may differ"));
+}
+
+TEST(ChangedRun, another_treatment_of_denormals_is_said) {
+  const CommandRun run;
+  const CommandResult trained = run.train("a", {"train.steps=2"});
+  ASSERT_EQ(trained.exit_code, 0);
+  EXPECT_THAT(trained.out, HasSubstr("\ndenormals  flushed to zero\n"));
+  EXPECT_EQ(run.events("a", "start").at(0).at("denormals"), "flushed to zero");
+  const std::string file = run.path("a/checkpoints/step-0000000002.h5");
+  const auto resume_with = [&](const std::optional<std::string>& saved) {
+    publish_changed(Checkpoint::open(file), "/train/denormals", saved, file);
+    const CommandResult r = run.resume("a");
+    EXPECT_EQ(r.exit_code, 0) << r.err;
+    return r.out;
+  };
+  EXPECT_EQ(Checkpoint::open(file).text("/train/denormals"), "flushed to zero");
+  EXPECT_THAT(resume_with("flushed to zero"), Not(HasSubstr("may differ")));
+  EXPECT_THAT(resume_with({}), Not(HasSubstr("may differ")));  // a version that did not say so flushed them
+  EXPECT_THAT(resume_with("kept"), HasSubstr("denormals  flushed to zero (was kept): the last bits may differ"));
 }
 
 }  // namespace

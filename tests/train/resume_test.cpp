@@ -56,6 +56,18 @@ TEST_P(Resume, continues_to_the_same_bits_from_any_stopping_point) {
   }
 }
 
+TEST(ResumeDenormals, are_recorded_as_the_training_thread_treats_them) {
+  const test::SmallRun run;
+  TrainSession session(run.config());
+  EXPECT_EQ(test::saved(run, session, "kept").text("/train/denormals"), "kept");  // outside of Threads
+  const Threads threads(2);
+  Checkpoint checkpoint = test::saved(run, session, "flushed");
+  EXPECT_EQ(checkpoint.text("/train/denormals"), "flushed to zero");
+  TrainSession other(run.config());
+  other.load(checkpoint);
+  EXPECT_EQ(other.saved_denormals(), "flushed to zero");
+}
+
 TEST_P(Resume, evaluating_and_sampling_in_between_changes_nothing) {
   const Trace plain = uninterrupted(config(), 6);
   Trace disturbed;

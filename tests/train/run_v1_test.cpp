@@ -4,6 +4,7 @@
 // losses.
 #include <gtest/gtest.h>
 
+#include "tests/support/changed_checkpoint.h"
 #include "tests/support/temp_dir.h"
 #include "train/evaluate.h"
 #include "train/session.h"
@@ -31,6 +32,8 @@ TEST_F(RunVersion1, loads_and_saves_to_the_same_state) {
   TrainSession session(checkpoint_config(checkpoint), checkpoint_tokenizer(checkpoint));
   session.load(checkpoint);
   EXPECT_EQ(make_image(session).state_digest(), checkpoint.state_digest());
+  EXPECT_FALSE(checkpoint.contains("/train/denormals"));
+  EXPECT_EQ(session.saved_denormals(), "flushed to zero") << "what the first version did without saying so";
 }
 
 // The last bits depend on the processor, so the losses are compared with what the first version measured.
@@ -58,19 +61,10 @@ TEST_F(RunVersion1, evaluates_to_the_loss_of_then) {
 TEST_F(RunVersion1, a_config_that_claims_more_than_the_file_holds_is_refused) {
   const test::TempDir dir;
   const Checkpoint checkpoint = Checkpoint::open(kPath);
-  CheckpointWriter writer;
-  std::vector<std::vector<uint8_t>> held;
-  for (const ArrayInfo& a : checkpoint.arrays()) {
-    if (a.path == "/config") continue;
-    held.emplace_back(static_cast<size_t>(a.bytes));
-    checkpoint.read(a, held.back().data());
-    writer.add({.path = a.path, .dtype = a.dtype, .dims = a.dims, .data = held.back().data()});
-  }
   std::string config = checkpoint.text("/config");
   const size_t at = config.find("n_layer = 1");
   ASSERT_NE(at, std::string::npos);
-  writer.add_text("/config", config.replace(at, 11, "n_layer = 4096"));
-  publish_checkpoint(writer.build({}), dir.file("c.h5"), IfExists::kRefuse);
+  test::publish_changed(checkpoint, "/config", config.replace(at, 11, "n_layer = 4096"), dir.file("c.h5"));
   Checkpoint claims = Checkpoint::open(dir.file("c.h5"));
   try {
     load_model(claims);
