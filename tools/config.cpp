@@ -27,7 +27,10 @@ std::string config_path(const std::string& path) {
 }
 
 void run_resolve(const ConfigOptions& options) {
-  print_text(resolved_toml(load_config(config_path(options.file), options.overrides)));
+  const std::string path = config_path(options.file);
+  const Config config = load_config(path, options.overrides);
+  if (path == options.file) check_no_idle_settings(config);  // what a run has stays readable
+  print_text(resolved_toml(config));
 }
 
 void run_diff(const ConfigOptions& options) {

@@ -89,7 +89,9 @@ void print_text(const Plan& p, int threads) {
 }
 
 void run_plan(const PlanOptions& o) {
-  const Config config = with_known_vocabulary(load_config(o.config, o.overrides));
+  const Config given = load_config(o.config, o.overrides);
+  check_no_idle_settings(given);
+  const Config config = with_known_vocabulary(given);
   const Threads threads(thread_count(config.train.threads));
   Plan plan = plan_sizes(config);
   measure_speed(plan);

@@ -29,6 +29,7 @@ void run_train(const TrainOptions& o) {
   const Config config = load_config(o.config, o.overrides);
   const std::string directory = o.out.empty() ? "runs/" + config.name : o.out;
   if (o.resume && !checkpoint_steps(directory).empty()) return resume_run(directory, {}, &config, false);
+  check_no_idle_settings(config);
   const Threads threads(thread_count(config.train.threads));
   TrainSession session(config);  // all that can be wrong with config and data comes out before anything is written
   RunDir run = place_of_run(directory, o);

@@ -205,6 +205,17 @@ Config parse_config(const std::string& text, const std::string& name, const std:
 // looked at.
 void validate(const Config& config);
 
+// Settings that would change nothing in a run from its first step to train.steps: untouched = "frozen" for a tied table, whose rows
+// are all touched in every step; [train.sampled] without train.loss = "sampled"; clip_bound without clip. Only values that are not
+// the defaults count. `keys`: the setting, then what makes it idle.
+struct IdleSetting {
+  std::vector<std::string> keys;
+  std::string what, hint;
+};
+std::vector<IdleSetting> idle_settings(const Config& config);
+// Error for the first of them. For new runs: a run that goes on, perhaps for fewer steps, keeps the config that it has.
+void check_no_idle_settings(const Config& config);
+
 // Every field with its value and, as a comment, where that came from. Reads back to the same config.
 std::string resolved_toml(const Config& config);
 

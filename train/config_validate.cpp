@@ -13,6 +13,7 @@
 #include "train/config_document.h"
 #include "train/config_fields.h"
 #include "train/config_reader.h"
+#include "train/config_validate.h"
 #include "train/sampled_loss.h"
 
 namespace rowan {
@@ -29,10 +30,20 @@ std::string origins(const Config& config, const std::vector<std::string>& keys) 
   return text.empty() ? text : text + ": ";
 }
 
-[[noreturn]] void fail_keys(const Config& config, const std::vector<std::string>& keys, const std::string& message,
-                            const std::string& hint = {}) {
+}  // namespace
+
+void fail_keys(const Config& config, const std::vector<std::string>& keys, const std::string& message, const std::string& hint) {
   throw Error("[config] " + origins(config, keys) + message, ErrorKind::kUsage, hint);
 }
+
+std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter) {
+  for (size_t i = 0; i < config.groups.size(); ++i) {
+    if (glob_matches(config.groups[i].params, parameter)) return {&config.groups[i], fmt::format("optim.group.{}", i)};
+  }
+  return {&config.optim, "optim"};
+}
+
+namespace {
 
 void check_name(const Config& config) {
   const std::string& name = config.name;
@@ -111,14 +122,6 @@ void check_rewind(const Config& config) {
             "set checkpoint.every");
 }
 
-// The group that takes a parameter, as the optimizer set decides it: the first match, or [optim].
-std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter) {
-  for (size_t i = 0; i < config.groups.size(); ++i) {
-    if (glob_matches(config.groups[i].params, parameter)) return {&config.groups[i], fmt::format("optim.group.{}", i)};
-  }
-  return {&config.optim, "optim"};
-}
-
 void check_tied_table(const Config& config) {
   const auto [group, path] = group_of(config, "embed.tokens.weight");
   if (!config.model.tied || config.train.tied_two_source || !group->optimizer || !group->optimizer->sparse_only()) return;
@@ -127,7 +130,7 @@ void check_tied_table(const Config& config) {
                         "the LM head as well, "
                         "and softmax gives every row a gradient",
                         path, group->rule),
-            "set model.tied = false, or use another rule for embed.tokens.weight");
+            "set model.tied = false or train.tied_two_source = true, or use another rule for embed.tokens.weight");
 }
 
 void check_sampled(const Config& config) {

@@ -96,6 +96,33 @@ TEST(ChangedRun, another_machine_is_said) {
   EXPECT_THAT(r.out, HasSubstr("the last bits may differ"));
 }
 
+// A new run with an untying after its last step is refused; one that goes on for fewer steps than were planned is not.
+TEST(ChangedRun, fewer_steps_than_an_untying_was_planned_for_are_allowed) {
+  const CommandRun run;
+  const auto arguments = [&](const std::string& name, const std::string& steps) {
+    return run.train_arguments(
+        name, {"model.tied=true", "train.untie_at=6", "checkpoint.every=2", "checkpoint.keep_last=9", "train.steps=" + steps});
+  };
+  const CommandResult refused = CommandRun::rowan(arguments("a", "4"));
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("train.untie_at = 6 is after the last step, train.steps = 4"));
+  EXPECT_FALSE(run.exists("a"));
+  for (const char* name : {"a", "b"}) {
+    ASSERT_EQ(CommandRun::rowan(arguments(name, "8")).exit_code, 0);
+    for (const int step : {4, 6, 8})  // as if it had been killed after step 2
+      ASSERT_TRUE(
+          std::filesystem::remove(run.path(std::string(name) + "/checkpoints/step-000000000" + std::to_string(step) + ".h5")));
+  }
+  const CommandResult resumed = run.resume("a", {"train.steps=4"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out, HasSubstr("changed    train.steps = 4 (was 8)"));
+  std::vector<std::string> again = arguments("b", "4");
+  again.emplace_back("--resume");
+  const CommandResult trained = CommandRun::rowan(again);
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(run.digest("a"), run.digest("b"));
+}
+
 TEST(ChangedRun, another_treatment_of_denormals_is_said) {
   const CommandRun run;
   const CommandResult trained = run.train("a", {"train.steps=2"});

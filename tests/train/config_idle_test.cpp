@@ -1,0 +1,153 @@
+// Settings that would change nothing: which are found, what is said of them, and which act somewhere after all.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "core/error.h"
+#include "optim/optimizer.h"
+#include "optim/row_optimizer.h"
+#include "train/config.h"
+
+namespace rowan {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Config config(const std::string& text, const std::vector<std::string>& sets = {}) {
+  return parse_config(text, "a.toml", sets);
+}
+
+std::vector<std::string> idle_keys(const Config& c) {
+  std::vector<std::string> keys;
+  for (const IdleSetting& s : idle_settings(c)) keys.push_back(s.keys[0]);
+  return keys;
+}
+
+std::string refusal(const Config& c) {
+  try {
+    check_no_idle_settings(c);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    return std::string(e.what()) + " | " + e.hint();
+  }
+  return "";
+}
+
+const std::string kTable = "[[optim.group]]\nparams = \"embed.tokens.weight\"\n";
+
+TEST(IdleSettings, of_rows_on_a_tied_table_say_why_and_what_to_do) {
+  EXPECT_THAT(refusal(config(kTable + "untouched = \"frozen\"\n")),
+              AllOf(HasSubstr("[config] a.toml:3: optim.group.0.untouched = \"frozen\" is about rows that a batch did not read"),
+                    HasSubstr("model.tied = true makes embed.tokens.weight the LM head"), HasSubstr("model.tied = false"),
+                    HasSubstr("train.untie_at"), HasSubstr("train.tied_two_source = true"), HasSubstr("untouched = \"dense\"")));
+  EXPECT_THAT(refusal(config(kTable + "untouched = \"exact\"\n")),
+              AllOf(HasSubstr("untouched = \"exact\""), testing::Not(HasSubstr("two_source"))));  // where it is refused as well
+  EXPECT_THAT(refusal(config(kTable + "duplicates = \"mean\"\n")),
+              HasSubstr("duplicates = \"mean\" is about the gradients of single"));
+  EXPECT_THAT(refusal(config("[optim]\nuntouched = \"exact\"\n")), HasSubstr("a.toml:2: optim.untouched = \"exact\""));
+}
+
+// Every rule that is for touched rows by itself, the presets among them, whoever registers one.
+TEST(IdleSettings, presets_for_touched_rows_are_refused_on_a_tied_table) {
+  int refused = 0;
+  for (const std::string& rule : optimizer_rules()) {
+    const auto optimizer = make_optimizer(rule);
+    const auto* rows = dynamic_cast<const RowOptimizer*>(optimizer.get());
+    if (rows == nullptr || optimizer->sparse_only()) continue;  // refused for any config
+    const std::string text = refusal(config(kTable + "rule = \"" + rule + "\"\n"));
+    if (rows->axes().untouched == "dense") {
+      EXPECT_EQ(text, "") << rule;
+      continue;
+    }
+    ++refused;
+    EXPECT_THAT(text,
+                AllOf(HasSubstr("a.toml:3: "), HasSubstr("of rule \"" + rule + "\""), HasSubstr("another rule, such as adamw")));
+    EXPECT_EQ(refusal(config(kTable + "rule = \"" + rule + "\"\n", {"model.tied=false"})), "") << rule;
+  }
+  EXPECT_GE(refused, 6);
+}
+
+TEST(IdleSettings, of_rows_act_on_a_table_that_is_untied_later_or_updated_from_two_sources) {
+  for (const char* untouched : {"frozen", "exact"})
+    EXPECT_THAT(idle_keys(config(kTable + "untouched = \"" + untouched + "\"\n", {"train.untie_at=10"})), IsEmpty()) << untouched;
+  EXPECT_THAT(idle_keys(config(kTable + "untouched = \"frozen\"\n", {"train.tied_two_source=true"})), IsEmpty());
+  EXPECT_THAT(idle_keys(config(kTable + "rule = \"dgl_sparse_adam\"\n", {"train.tied_two_source=true"})), IsEmpty());
+}
+
+TEST(IdleSettings, of_rows_need_a_parameter_that_is_updated_by_rows) {
+  const std::string head = "[[optim.group]]\nparams = \"head.weight\"\nuntouched = \"frozen\"\n";
+  EXPECT_THAT(refusal(config(head, {"model.tied=false"})),
+              AllOf(HasSubstr("optim.group.0.untouched = \"frozen\" is never used"), HasSubstr("train.loss = \"sampled\"")));
+  EXPECT_EQ(refusal(config(head, {"model.tied=false", "train.loss=sampled"})), "");
+  const std::string blocks = "[[optim.group]]\nparams = \"blocks.*\"\n";
+  EXPECT_THAT(idle_keys(config(blocks + "untouched = \"exact\"\n")), ElementsAre("optim.group.0.untouched"));
+  // [optim] has it for the tables, and the group only goes by [optim].
+  EXPECT_THAT(idle_keys(config("[optim]\nuntouched = \"exact\"\n" + blocks, {"model.tied=false"})), IsEmpty());
+  EXPECT_THAT(idle_keys(config("[optim]\nuntouched = \"exact\"\n[[optim.group]]\nparams = \"embed.*\"\n", {"model.tied=false"})),
+              IsEmpty());
+  EXPECT_THAT(idle_keys(config("[[optim.group]]\nparams = \"embed.positions.*\"\nuntouched = \"frozen\"\n")), IsEmpty());
+}
+
+TEST(IdleSettings, of_sampled_softmax_need_it) {
+  EXPECT_THAT(refusal(config("[train.sampled]\nnegatives = 64\n")),
+              AllOf(HasSubstr("a.toml:2: train.sampled.negatives = 64 is never used: train.loss = \"full\""),
+                    HasSubstr("set train.loss = \"sampled\"")));
+  EXPECT_THAT(idle_keys(config("[train.sampled]\nsampler = \"uniform\"\nnegatives = 64\n")),
+              ElementsAre("train.sampled.sampler", "train.sampled.negatives"));
+  EXPECT_THAT(idle_keys(config("[train.sampled]\nnegatives = 64\n", {"train.loss=sampled", "model.tied=false"})), IsEmpty());
+}
+
+TEST(IdleSettings, an_untying_after_the_last_step_is_one) {
+  EXPECT_THAT(refusal(config("[train]\nsteps = 10\nuntie_at = 11\n")),
+              AllOf(HasSubstr("a.toml:3, a.toml:2: train.untie_at = 11 is after the last step, train.steps = 10"),
+                    HasSubstr("at most train.steps")));
+  EXPECT_EQ(refusal(config("[train]\nsteps = 10\nuntie_at = 10\n")), "");
+}
+
+TEST(IdleSettings, of_a_rule_need_the_settings_that_they_go_with) {
+  const auto keys = [](const std::string& optim) { return idle_keys(config("[optim]\n" + optim, {"model.tied=false"})); };
+  EXPECT_THAT(keys("clip_bound = 0.5\n"), ElementsAre("optim.clip_bound"));
+  EXPECT_THAT(keys("clip = \"row_norm\"\nclip_floor = 0.5\n"), ElementsAre("optim.clip_floor"));
+  EXPECT_THAT(keys("clip = \"row_norm\"\nclip_bound = 0.5\n"), IsEmpty());
+  EXPECT_THAT(keys("sweep_above = 0.5\n"), ElementsAre("optim.sweep_above"));
+  EXPECT_THAT(keys("sweep_above = 0.5\nuntouched = \"exact\"\n"), IsEmpty());
+  EXPECT_THAT(keys("sweep_above = 0.5\nuntouched = \"exact\"\ncatch_up = \"closed\"\n"), ElementsAre("optim.sweep_above"));
+  EXPECT_THAT(keys("decay = \"coupled\"\nweight_decay = 0\n"), ElementsAre("optim.decay"));
+  EXPECT_THAT(keys("decay = \"none\"\nweight_decay = 0\n"), IsEmpty()) << "says what is the case";
+  EXPECT_THAT(keys("decay = \"coupled\"\nweight_decay = 0.1\n"), IsEmpty());
+  EXPECT_THAT(keys("decay_vectors = true\nweight_decay = 0\n"), ElementsAre("optim.decay_vectors"));
+  EXPECT_THAT(keys("rule = \"sgd\"\ndampening = 0.5\n"), ElementsAre("optim.dampening"));
+  EXPECT_THAT(keys("rule = \"sgd\"\ndampening = 0.5\nmomentum = 0.5\n"), IsEmpty());
+}
+
+TEST(IdleSettings, a_value_that_acts_in_one_group_may_stand_for_all) {
+  const std::string shared = "[optim]\nclip_bound = 0.5\n";
+  const std::string positions = "[[optim.group]]\nparams = \"embed.positions.*\"\nclip = \"value\"\n";
+  EXPECT_THAT(idle_keys(config(shared + positions)), IsEmpty());
+  EXPECT_THAT(idle_keys(config(shared + positions + "clip_bound = 0.7\n")), ElementsAre("optim.clip_bound"));
+}
+
+// A resolved copy says every field, as if somebody had set it.
+TEST(IdleSettings, a_resolved_copy_has_those_of_the_config_it_is_a_copy_of) {
+  for (const Config& c :
+       {config("", {"train.untie_at=3"}), config("[optim]\nclip_bound = 0.5\n[[optim.group]]\nparams = \"*\"\nclip = \"value\"\n"),
+        config(kTable + "rule = \"tf_lazy_adam\"\n", {"model.tied=false"}), config("[train.sampled]\nnegatives = 64\n")})
+    EXPECT_EQ(idle_keys(config(resolved_toml(c))), idle_keys(c));
+}
+
+TEST(IdleSettings, shipped_configs_have_none) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(ROWAN_SOURCE_DIR "/configs")) {
+    if (entry.path().extension() != ".toml" || entry.path().filename() == "embedding.toml") continue;
+    ++files;
+    EXPECT_THAT(idle_keys(load_config(entry.path())), IsEmpty()) << entry.path();
+  }
+  EXPECT_GE(files, 9);
+}
+
+}  // namespace
+}  // namespace rowan

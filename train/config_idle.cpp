@@ -1,0 +1,220 @@
+// Settings that change nothing: who writes one believes that it does something, and a comparison of two of them compares a run with
+// itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+
+#include "layers/parameter_specs.h"
+#include "optim/row_optimizer.h"
+#include "optim/settings.h"
+#include "train/config.h"
+#include "train/config_fields.h"
+#include "train/config_validate.h"
+
+namespace rowan {
+namespace {
+
+// A rule's field that acts only with some values of another field of the same rule.
+struct Dependent {
+  const char* field;
+  const char* other;
+  std::vector<const char*> idle_with;  // values of `other`
+  const char* hint;
+};
+
+const std::vector<Dependent>& dependents() {
+  static const std::vector<Dependent> all = {
+      {"clip_bound", "clip", {"none"}, "set clip to what the bound is for: \"value\", \"row_norm\" or \"cowclip\""},
+      {"clip_floor", "clip", {"none", "value", "row_norm"}, "it is for clip = \"cowclip\""},
+      {"decay", "weight_decay", {"0"}, "set weight_decay"},
+      {"decay_vectors", "weight_decay", {"0"}, "set weight_decay"},
+      {"dampening", "momentum", {"0"}, "set momentum"},
+      {"sweep_above", "untouched", {"dense", "frozen"}, "it is for untouched = \"exact\""},
+      {"sweep_above", "catch_up", {"closed"}, "it is for catch_up = \"replay\""},
+  };
+  return all;
+}
+
+using Values = std::map<std::string, std::string>;
+
+// One of [optim] and [[optim.group]].
+struct Group {
+  std::string path, rule;
+  Values values, defaults;
+  bool has_rows = false;  // takes a parameter with row-sparse gradients, at some step of the run
+
+  bool is_set(const std::string& field) const {
+    const auto value = values.find(field), standard = defaults.find(field);
+    return value != values.end() && standard != defaults.end() && value->second != standard->second;
+  }
+};
+
+Values values_of(Optimizer& optimizer) {
+  const Settings settings = settings_of(optimizer);
+  return {settings.begin(), settings.end()};
+}
+
+GptConfig resolved(GptConfig model) {
+  model.vocab_size = std::max<int64_t>(1, model.vocab_size);
+  model.resolve();
+  return model;
+}
+
+// Paths of the groups that take a row-sparse parameter, before or after a head is untied.
+std::set<std::string> groups_with_rows(const Config& config) {
+  std::set<std::string> paths;
+  for (const int64_t step : {int64_t{0}, config.train.untie_at})
+    for (const ParameterSpec& spec : parameter_specs(resolved(model_at(config, step)), head_grads_at(config, step)))
+      if (spec.kind == GradKind::kRowSparse) paths.insert(group_of(config, spec.name).second);
+  return paths;
+}
+
+std::vector<Group> groups_of(const Config& config) {
+  const std::set<std::string> with_rows = groups_with_rows(config);
+  std::vector<Group> groups;
+  const auto add = [&](const OptimGroupConfig& g, const std::string& path) {
+    if (!g.optimizer) return;
+    groups.push_back({path, g.rule, values_of(*g.optimizer), values_of(*make_optimizer(g.rule)), with_rows.contains(path)});
+  };
+  add(config.optim, "optim");
+  for (size_t i = 0; i < config.groups.size(); ++i) add(config.groups[i], fmt::format("optim.group.{}", i));
+  return groups;
+}
+
+// A text as it stands in a config.
+std::string shown(const std::string& value) {
+  const bool number = !value.empty() && value.find_first_not_of("0123456789.e+-") == std::string::npos;
+  return number || value == "true" || value == "false" ? value : toml_text(value);
+}
+
+class IdleFinder {
+ public:
+  explicit IdleFinder(const Config& config) : config_(config), groups_(groups_of(config)) {}
+
+  std::vector<IdleSetting> find() {
+    find_tied_rows();
+    find_sampled();
+    find_untie();
+    for (const Group& g : groups_) {
+      for (const Dependent& d : dependents()) find_dependent(g, d);
+      for (const char* field : {"untouched", "duplicates"}) find_rows(g, field);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // Groups without a rule of their own have [optim]'s values: one that acts anywhere is not in vain. `what` names what is asked;
+  // there may be thousands of groups, which mostly ask the same.
+  template <class Acts>
+  bool acts_somewhere(const Group& g, const std::string& field, const std::string& what, const Acts& acts) {
+    const auto [known, is_new] = acts_.emplace(std::array{g.rule, field, g.values.at(field), what}, false);
+    if (is_new)
+      known->second = std::any_of(groups_.begin(), groups_.end(), [&](const Group& other) {
+        return other.rule == g.rule && other.values.at(field) == g.values.at(field) && acts(other);
+      });
+    return known->second;
+  }
+  void report(IdleSetting idle) {
+    if (reported_.insert(idle.keys[0]).second) found_.push_back(std::move(idle));
+  }
+
+  // A table that is tied from the first step to the last has one gradient, with something in every row.
+  void find_tied_rows() {
+    if (!config_.model.tied || config_.train.tied_two_source || config_.train.untie_at > 0) return;
+    const std::string path = group_of(config_, "embed.tokens.weight").second;
+    const auto g = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) { return group.path == path; });
+    if (g == groups_.end() || !g->values.contains("untouched")) return;
+    const bool untouched = g->values.at("untouched") != "dense";
+    if (!untouched && g->values.at("duplicates") == "sum") return;
+    const std::string field = untouched ? "untouched" : "duplicates";
+    const std::string& value = g->values.at(field);
+    const bool preset = !g->is_set(field);
+    const std::string what = fmt::format(
+        "{}.{} = {}{} is about {}, but model.tied = true makes embed.tokens.weight the LM head as well, and softmax gives every "
+        "row "
+        "a gradient in every step",
+        path, field, shown(value), preset ? fmt::format(", of rule {},", shown(g->rule)) : "",
+        untouched ? "rows that a batch did not read" : "the gradients of single lookups");
+    const std::string two_source =
+        value == "exact" ? "" : ", or train.tied_two_source = true to update it from the lookup's gradient apart";
+    report({{path + (preset ? ".rule" : "." + field), "model.tied"},
+            what,
+            fmt::format("set model.tied = false or train.untie_at{}; for a table that stays tied use {}", two_source,
+                        preset      ? "another rule, such as adamw"
+                        : untouched ? "untouched = \"dense\""
+                                    : "duplicates = \"sum\"")});
+  }
+
+  void find_sampled() {
+    if (config_.train.loss == "sampled") return;
+    Config copy = config_, standard;
+    const auto fields_of = [](Config& config) {
+      return section_fields({"train.sampled", "", [&](FieldVisitor& v) { config.train.sampled.visit(v); }});
+    };
+    const std::vector<ConfigField> fields = fields_of(copy), defaults = fields_of(standard);
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (fields[i].value == defaults[i].value) continue;
+      found_.push_back(
+          {{fields[i].key, "train.loss"},
+           fmt::format("{} = {} is never used: train.loss = {}", fields[i].key, fields[i].value, shown(config_.train.loss)),
+           "set train.loss = \"sampled\""});
+    }
+  }
+
+  void find_untie() {
+    const TrainConfig& t = config_.train;
+    if (t.untie_at <= t.steps) return;
+    report({{"train.untie_at", "train.steps"},
+            fmt::format("train.untie_at = {} is after the last step, train.steps = {}: the head would never be untied", t.untie_at,
+                        t.steps),
+            "set train.untie_at to at most train.steps, or leave it out"});
+  }
+
+  void find_dependent(const Group& g, const Dependent& d) {
+    const auto acts = [&](const Group& group) {
+      const auto other = group.values.find(d.other);
+      return other == group.values.end() || std::find(d.idle_with.begin(), d.idle_with.end(), other->second) == d.idle_with.end();
+    };
+    const std::string key = g.path + "." + d.field;
+    if (!g.is_set(d.field) || g.values.at(d.field) == "none") return;
+    if (acts_somewhere(g, d.field, d.other, acts)) return;
+    report({{key, g.path + "." + d.other},
+            fmt::format("{} = {} is never used: {}.{} = {}", key, shown(g.values.at(d.field)), g.path, d.other,
+                        shown(g.values.at(d.other))),
+            d.hint});
+  }
+
+  void find_rows(const Group& g, const std::string& field) {
+    const std::string key = g.path + "." + field;
+    if (!g.is_set(field) || g.values.at(field) == "dense" || g.values.at(field) == "sum") return;
+    if (acts_somewhere(g, field, "rows", [](const Group& group) { return group.has_rows; })) return;
+    found_.push_back(
+        {{key, g.path + ".params"},
+         fmt::format("{} = {} is never used: no parameter that {} takes is updated by rows", key, shown(g.values.at(field)),
+                     g.path),
+         "tables that are looked up are: embed.tokens.weight unless tied, embed.positions.weight, and head.weight with "
+         "train.loss = \"sampled\""});
+  }
+
+  const Config& config_;
+  std::vector<Group> groups_;
+  std::map<std::array<std::string, 4>, bool> acts_;
+  std::vector<IdleSetting> found_;
+  std::set<std::string> reported_;
+};
+
+}  // namespace
+
+std::vector<IdleSetting> idle_settings(const Config& config) {
+  return IdleFinder(config).find();
+}
+
+void check_no_idle_settings(const Config& config) {
+  const std::vector<IdleSetting> idle = idle_settings(config);
+  if (!idle.empty()) fail_keys(config, idle[0].keys, idle[0].what, idle[0].hint);
+}
+
+}  // namespace rowan
