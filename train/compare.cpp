@@ -43,6 +43,13 @@ class Runner {
     of_ += std::ssize(sweep.aa_seeds);
   }
 
+  // Nobody else works on the directory from here on.
+  void hold_directory() {
+    if (lock_) return;
+    make_directories(directory_);
+    lock_.emplace(RunLock::acquire(directory_));
+  }
+
   // False when a signal ended it.
   bool run(size_t arm, size_t point, const std::vector<int64_t>& seeds, std::vector<RunResult>& results) {
     for (int64_t seed : seeds) {
@@ -58,8 +65,10 @@ class Runner {
     const SweepArm& a = sweep_.arms[arm];
     const std::string& label = a.points[point].label;
     RunRequest request{run_config(sweep_, arm, point, seed),
-                       join_path(directory_, fmt::format("runs/{}/{}/seed-{}", a.name, label, seed)),
-                       [&](const RunResult& start) { pairing_.check(fmt::format("{} ({})", a.name, label), seed, start); }};
+                       join_path(directory_, fmt::format("runs/{}/{}/seed-{}", a.name, label, seed)), [&](const RunResult& start) {
+                         hold_directory();
+                         pairing_.check(fmt::format("{} ({})", a.name, label), seed, start);
+                       }};
     const auto begin = Clock::now();
     RunOutcome outcome = run_or_resume(request);
     signal_ = outcome.signal;
@@ -72,6 +81,7 @@ class Runner {
   const Sweep& sweep_;
   const std::string& directory_;
   const std::function<void(const CompareProgress&)>& show_;
+  std::optional<RunLock> lock_;
   Pairing pairing_;
   RunResult last_;
   int64_t number_ = 0, of_ = 0;
@@ -82,9 +92,9 @@ class Runner {
 
 CompareOutcome run_comparison(const Sweep& sweep, const std::string& directory,
                               const std::function<void(const CompareProgress&)>& show) {
-  make_directories(directory);
-  const RunLock lock = RunLock::acquire(directory);
   Runner runner(sweep, directory, show);
+  // A new directory is made when the first run can start: nothing is left of a comparison whose data can't be read.
+  if (directory_exists(directory)) runner.hold_directory();
   std::vector<std::vector<std::vector<RunResult>>> results;
   for (size_t arm = 0; arm < sweep.arms.size(); ++arm) {
     results.emplace_back(sweep.arms[arm].points.size());

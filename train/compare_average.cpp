@@ -3,49 +3,24 @@
 namespace rowan {
 namespace {
 
-// Adds sums; divide() makes means of them.
-void add(std::map<int, BucketLoss>& sums, const std::map<int, BucketLoss>& buckets) {
-  for (const auto& [bucket, b] : buckets) {
-    BucketLoss& sum = sums[bucket];
-    const auto weight = static_cast<double>(b.tokens);
-    sum.tokens += b.tokens;
-    sum.loss += weight * b.loss;
-    sum.divergence += weight * b.divergence;
+// Sums of means, each times what it is a mean over; divide() makes means of them again.
+template <class Bucket>
+void add(std::map<int, Bucket>& sums, const std::map<int, Bucket>& buckets) {
+  for (const auto& [number, bucket] : buckets) {
+    Bucket& to = sums[number];
+    Bucket::visit(bucket, [&](int64_t count, const auto&... means) {
+      Bucket::visit(to, [&](int64_t& total, auto&... of_means) {
+        total += count;
+        ((of_means += static_cast<double>(count) * means), ...);
+      });
+    });
   }
 }
 
-void divide(std::map<int, BucketLoss>& sums) {
-  for (auto& [bucket, s] : sums) {
-    s.loss /= static_cast<double>(s.tokens);
-    s.divergence /= static_cast<double>(s.tokens);
-  }
-}
-
-void add(std::map<int, BucketRows>& sums, const std::map<int, BucketRows>& buckets) {
-  for (const auto& [bucket, b] : buckets) {
-    BucketRows& sum = sums[bucket];
-    const auto weight = static_cast<double>(b.rows);
-    sum.rows += b.rows;
-    sum.norm += weight * b.norm;
-    sum.age += weight * b.age;
-    sum.touch_gap += weight * b.touch_gap;
-  }
-}
-
-void divide(std::map<int, BucketRows>& sums) {
-  for (auto& [bucket, s] : sums) {
-    const auto rows = static_cast<double>(s.rows);
-    s.norm /= rows;
-    s.age /= rows;
-    s.touch_gap /= rows;
-  }
-}
-
-void add(std::map<int, BucketTouches>& sums, const std::map<int, BucketTouches>& buckets) {
-  for (const auto& [bucket, b] : buckets) {
-    sums[bucket].touches += b.touches;
-    sums[bucket].moved += static_cast<double>(b.touches) * b.moved;
-  }
+template <class Bucket>
+void divide(std::map<int, Bucket>& sums) {
+  for (auto& [number, sum] : sums)
+    Bucket::visit(sum, [](int64_t count, auto&... of_means) { ((of_means /= static_cast<double>(count)), ...); });
 }
 
 }  // namespace
@@ -76,7 +51,7 @@ AverageRun average(const std::vector<RunResult>& runs) {
   divide(mean.by_input);
   divide(mean.by_target);
   divide(mean.rows);
-  for (auto& [bucket, t] : mean.touches) t.moved /= static_cast<double>(t.touches);
+  divide(mean.touches);
   for (const auto& [step, sum] : curve)
     if (sum.first == runs.size()) mean.curve.push_back({step, sum.second});
   return mean;

@@ -23,6 +23,11 @@ struct CurvePoint {
 struct BucketTouches {
   int64_t touches = 0;  // in the steps that were looked at
   double moved = 0;     // |dw| / lr a touch, mean
+
+  template <class Bucket, class Visitor>
+  static void visit(Bucket& b, const Visitor& v) {
+    v(b.touches, b.moved);
+  }
 };
 
 struct RunResult {

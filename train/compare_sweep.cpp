@@ -182,11 +182,43 @@ void SweepReader::check_arm_name(const std::string& name, const ConfigNode& arm,
     if (other.name == name) fail(member->value.place, fmt::format("there are two arms named \"{}\"", name));
 }
 
+// A text that may be part of a directory's name: what may not, and the signs that labels are made with, as in an address, %2F.
+std::string name_text(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    const bool plain =
+        static_cast<unsigned char>(c) > 0x20 && c != 0x7f && std::string_view("/\\\"%+,=").find(c) == std::string::npos;
+    name += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return name;
+}
+
+// A value without the quotes and brackets of TOML; of values that differ, as far as a field takes them, texts that differ.
+std::string label_text(const ConfigNode& node) {
+  switch (node.kind) {
+    case Kind::kString:
+      return name_text(node.text);
+    case Kind::kInteger:
+      return toml_text(node.integer);
+    case Kind::kReal:
+      return toml_text(node.real);
+    case Kind::kBool:
+      return toml_text(node.boolean);
+    default:
+      break;
+  }
+  std::string list;
+  for (const ConfigNode& item : node.items) {
+    if (!list.empty()) list += '+';
+    list += label_text(item);
+  }
+  return list;
+}
+
 std::string point_label(const SweepPoint& point) {
   std::string label;
-  for (const SweepSetting& s : point.settings) label += (label.empty() ? "" : ",") + s.key + "=" + s.value;
-  for (char& c : label)
-    if (c == '/' || c == '"' || c == '\\' || static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) c = '_';
+  for (const SweepSetting& s : point.settings)
+    label += (label.empty() ? "" : ",") + s.key + "=" + label_text(parse_toml_value(s.value, s.key));
   return label;
 }
 
@@ -323,9 +355,15 @@ Sweep load_sweep(const std::string& path, const std::vector<std::string>& overri
     sweep.settings.push_back({join_key(given.path, given.leaf), given.value, {}});
   check_overrides(sweep);
   const Config first = run_config(sweep, 0, 0, sweep.seeds[0]);
-  for (size_t arm = 0; arm < sweep.arms.size(); ++arm)
-    for (size_t point = 0; point < sweep.arms[arm].points.size(); ++point)
-      check_pair(sweep, first, run_config(sweep, arm, point, sweep.seeds[0]), sweep.arms[arm], sweep.arms[arm].points[point]);
+  IdleOfRuns idle(sweep.arms.size());
+  for (size_t arm = 0; arm < sweep.arms.size(); ++arm) {
+    for (size_t point = 0; point < sweep.arms[arm].points.size(); ++point) {
+      const Config config = run_config(sweep, arm, point, sweep.seeds[0]);
+      check_pair(sweep, first, config, sweep.arms[arm], sweep.arms[arm].points[point]);
+      idle[arm].push_back(idle_settings(config));
+    }
+  }
+  check_no_idle_settings(sweep, idle);
   return sweep;
 }
 

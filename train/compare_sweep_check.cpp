@@ -64,6 +64,51 @@ void check_overrides(const Sweep& sweep) {
   }
 }
 
+namespace {
+
+// Those of the first list that all lists have, by the key of the setting.
+std::vector<IdleSetting> common_to(const std::vector<std::vector<IdleSetting>>& lists) {
+  std::vector<IdleSetting> common = lists[0];
+  for (const std::vector<IdleSetting>& list : lists)
+    std::erase_if(common, [&](const IdleSetting& s) {
+      return std::none_of(list.begin(), list.end(), [&](const IdleSetting& other) { return other.keys[0] == s.keys[0]; });
+    });
+  return common;
+}
+
+[[noreturn]] void fail_idle(const Sweep& sweep, ConfigPlace place, const std::string& who, const IdleSetting& idle) {
+  fail_config(place_text(sweep.file, place) + ":", who + idle.what, idle.hint);
+}
+
+void check_arm(const Sweep& sweep, const SweepArm& arm, const std::vector<IdleSetting>& idle) {
+  for (const IdleSetting& problem : idle)
+    for (const SweepSetting& s : arm.settings)
+      if (s.key == problem.keys[0]) fail_idle(sweep, s.place, fmt::format("arm \"{}\": ", arm.name), problem);
+}
+
+void check_point(const Sweep& sweep, const SweepArm& arm, const SweepPoint& point, const std::vector<IdleSetting>& idle) {
+  for (const IdleSetting& problem : idle)
+    for (const SweepSetting& s : point.settings)
+      if (s.key == problem.keys[0]) fail_idle(sweep, s.place, fmt::format("arm \"{}\" ({}): ", arm.name, point.label), problem);
+}
+
+}  // namespace
+
+void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle) {
+  std::vector<std::vector<IdleSetting>> of_arms;
+  for (size_t a = 0; a < idle.size(); ++a) {
+    const SweepArm& arm = sweep.arms[a];
+    for (size_t p = 0; p < idle[a].size(); ++p) check_point(sweep, arm, arm.points[p], idle[a][p]);
+    of_arms.push_back(common_to(idle[a]));
+    check_arm(sweep, arm, of_arms.back());
+  }
+  const std::vector<IdleSetting> of_all = common_to(of_arms);
+  if (of_all.empty()) return;
+  for (const SweepSetting& s : sweep.settings)
+    if (s.key == of_all[0].keys[0] && s.place.line != 0) fail_idle(sweep, s.place, "", of_all[0]);
+  fail_config(sweep.base + ":", of_all[0].what, of_all[0].hint);
+}
+
 void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point) {
   const char* differs = !same_parameters(first.model, other.model)         ? "a model of other parameters"
                         : first.train.steps != other.train.steps           ? "another train.steps"

@@ -11,6 +11,9 @@ void check_seed_keys(const Sweep& sweep, ConfigPlace seed_keys);
 // No setting for all runs may lose to the shared grid, nor one of --set (which has no place) to an arm.
 void check_settings_for_all(const Sweep& sweep, const std::vector<SweepAxis>& shared);
 void check_overrides(const Sweep& sweep);
+// What would change nothing: a setting of an arm or a grid in that arm's runs, one for all arms in all runs. idle[arm][point].
+using IdleOfRuns = std::vector<std::vector<std::vector<IdleSetting>>>;
+void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle);
 // Two runs of one seed, as far as their configs say: the same parameters, and as many tokens. `first` is that of the first arm's
 // first point.
 void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point);

@@ -38,6 +38,12 @@ struct BucketLoss {
   // Data whose answers are known: mean over targets of KL(truth || model) for the id that was read, in nats. The sampled targets do
   // not enter it, so it is 0 for the perfect model; loss is then the entropy.
   double divergence = 0;
+
+  // Of all buckets: visitor(what is counted, means over it...).
+  template <class Bucket, class Visitor>
+  static void visit(Bucket& b, const Visitor& v) {
+    v(b.tokens, b.loss, b.divergence);
+  }
 };
 
 struct FrequencyLoss {
@@ -58,6 +64,11 @@ struct BucketRows {
   double norm = 0;       // |w|, mean over the rows
   double age = 0;        // steps since the last touch at the end, mean over the rows; of rows never touched, all steps
   double touch_gap = 0;  // steps from one touch to the next, mean over the rows that were touched
+
+  template <class Bucket, class Visitor>
+  static void visit(Bucket& b, const Visitor& v) {
+    v(b.rows, b.norm, b.age, b.touch_gap);
+  }
 };
 
 // Of a (V,D) table at the end of training, by the tokens' counts as inputs.

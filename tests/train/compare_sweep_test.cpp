@@ -41,6 +41,22 @@ grid = { "optim.group.0.lr" = [0.5], "train.clip_norm" = [0.0, 1.0] }
   EXPECT_EQ(config.name, "b-seed-2");
 }
 
+TEST(Sweep, names_directories_by_readable_values_of_which_no_two_are_the_same) {
+  const test::SmallSweep files;
+  const Sweep sweep =
+      load_sweep(files.write("grid = { \"optim.rule\" = [\"adamw\", \"sgd\"], \"train.sample_prompt\" = [\"a/b\", "
+                             "\"a_b\", \"a b\", \"a%20b\", \"Größe\"] }\n",
+                             "[[arm]]\nname = \"a\"\nset = { \"train.sample_every\" = 10 }\n", false));
+  std::vector<std::string> labels;
+  for (const SweepPoint& p : sweep.arms[0].points) labels.push_back(p.label);
+  EXPECT_THAT(labels,
+              ::testing::ElementsAre("optim.rule=adamw,train.sample_prompt=a%2Fb", "optim.rule=adamw,train.sample_prompt=a_b",
+                                     "optim.rule=adamw,train.sample_prompt=a%20b", "optim.rule=adamw,train.sample_prompt=a%2520b",
+                                     "optim.rule=adamw,train.sample_prompt=Größe", "optim.rule=sgd,train.sample_prompt=a%2Fb",
+                                     "optim.rule=sgd,train.sample_prompt=a_b", "optim.rule=sgd,train.sample_prompt=a%20b",
+                                     "optim.rule=sgd,train.sample_prompt=a%2520b", "optim.rule=sgd,train.sample_prompt=Größe"));
+}
+
 TEST(Sweep, writes_the_seed_to_every_seed_key_and_settings_to_all_runs) {
   const test::SmallSweep files;
   const std::string path = files.write("seed_keys = [\"train.seed\", \"data.zipf.seed\"]\n", R"(
