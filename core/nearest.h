@@ -16,7 +16,7 @@ inline size_t edit_distance(std::string_view a, std::string_view b) {
   for (size_t i = 1; i <= a.size(); ++i) {
     now[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      now[j] = std::min(std::min(last[j], now[j - 1]) + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1));
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) now[j] = std::min(now[j], before[j - 2] + 1);
     }
     std::swap(before, last);
@@ -33,7 +33,8 @@ inline std::string nearest_name(std::string_view name, const std::vector<std::st
   size_t best_distance = std::max<size_t>(1, name.size() / 3) + 1;
   if (name.size() < 2 || name.size() > kLongest) return best;
   for (const std::string& candidate : known) {
-    if (candidate.size() > kLongest) continue;
+    const size_t longer = std::max(name.size(), candidate.size()), shorter = std::min(name.size(), candidate.size());
+    if (candidate.size() > kLongest || longer - shorter >= best_distance) continue;  // each letter more is a change
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) {
       best_distance = distance;

@@ -232,8 +232,11 @@ std::string explain_config(const std::string& key) {
   if (!same_leaf.empty()) return same_leaf;
   std::string near = nearest_name(key, names);
   if (near.empty()) {
-    std::vector<std::string> leaves;
-    for (const std::string& name : names) leaves.push_back(key_leaf(name));
+    std::vector<std::string> leaves;  // each once: the rules share most of theirs
+    for (const std::string& name : names) {
+      if (const std::string leaf = key_leaf(name); std::find(leaves.begin(), leaves.end(), leaf) == leaves.end())
+        leaves.push_back(leaf);
+    }
     near = nearest_name(key, leaves);
   }
   throw Error(fmt::format("[config] there is no key {}", toml_quote(key)), ErrorKind::kUsage,

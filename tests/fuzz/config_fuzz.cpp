@@ -1,4 +1,5 @@
-// Config text and --set values: the text up to a line "---", then one override a line.
+// Config text and --set values: the text up to a line "---", then one override a line. A first line "?KEY" asks for the help of
+// that key instead, which looks through those of all rules.
 #include "layers/parameter_specs.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "train/config.h"
@@ -27,6 +28,10 @@ void use(const std::string& text, const std::vector<std::string>& overrides) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace rowan::fuzz;
   Input input(data, size);
+  if (size > 0 && data[0] == '?') {
+    accepted([&] { rowan::explain_config(std::string(input.line().substr(1))); });
+    return 0;
+  }
   std::string text;
   std::vector<std::string> overrides;
   bool after = false;
@@ -40,6 +45,5 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       text += line + "\n";
   }
   accepted([&] { use(text, overrides); });
-  if (!overrides.empty()) accepted([&] { rowan::explain_config(overrides.front()); });
   return 0;
 }
