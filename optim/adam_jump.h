@@ -10,8 +10,9 @@
 //
 // Error against the same steps in exact arithmetic, with the same rounded settings: at most u * (|w| + 2 lr) per element, and u
 // times its own size for each moment. Where Real is double, double is no wider than Real, and each of the k missed steps adds up to
-// u * |w|, through the sum of logarithms or the tail. (Steps that are really taken in Real round in each: up to u |w| a step with
-// decay, which is what a dense table loses, not this.) The cost is bounded by kLongestTail steps, whatever the gap.
+// u * (1 + L) * |w|, through the tail or the sum of the decay factors' logarithms, which has grown to -L since the history began.
+// (Steps that are really taken in Real round in each: up to u |w| a step with decay, which is what a dense table loses, not this.)
+// The cost is bounded by kLongestTail steps, whatever the gap.
 //
 // False, with nothing changed, where that does not hold: r >= 1, a moment without its square, or a tail that has not fallen in
 // time.

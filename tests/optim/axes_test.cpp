@@ -112,7 +112,8 @@ TEST(RowAxes, row_counters_correct_bias_by_the_rows_own_updates) {
 }
 
 TEST(RowAxes, the_first_step_of_bias_corrected_rules_is_lr_times_the_sign_for_any_betas) {
-  for (const char* rule : {"adam", "adamw", "amsgrad", "adam8bit", "fbgemm_adam", "dgl_sparse_adam", "sparse_adam", "tf_lazy_adam"})
+  for (const char* rule : {"adam", "adamw", "amsgrad", "adam8bit", "fbgemm_adam", "dgl_sparse_adam", "mxnet_lazy_adam",
+                           "pytorch_sparse_adam", "sparse_adam", "tf_lazy_adam"})
     for (const auto& [beta1, beta2] : {std::pair{0.9, 0.999}, {0.0, 0.9}, {0.5, 0.5}, {0.99, 0.9}}) {
       Parameter p(Tensor::zeros({3, 2}), GradKind::kRowSparse);
       const auto r =

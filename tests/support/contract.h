@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <numbers>
 
@@ -31,6 +32,35 @@ class OptimizerContract : public ::testing::TestWithParam<std::string> {
     }
   }
   GradKind some_kind() const { return accepts(GradKind::kDense) ? GradKind::kDense : GradKind::kRowSparse; }
+  // With every number that the rule lets be another one.
+  std::unique_ptr<Optimizer> make_other() const {
+    std::unique_ptr<Optimizer> other = make(0.7);
+    struct Numbers final : FieldVisitor {
+      std::map<std::string, std::pair<double, Limits>> found;
+      void operator()(const char* name, double& value, const char*, const Limits& limits) override {
+        found[name] = {value, limits};
+      }
+      void operator()(const char*, int64_t&, const char*, const Limits&) override {}
+      void operator()(const char*, bool&, const char*) override {}
+      void operator()(const char*, std::string&, const char*, const Limits&) override {}
+      void operator()(const char*, std::vector<std::string>&, const char*) override {}
+    } numbers;
+    other->visit(numbers);
+    size_t changed = 0;
+    for (const auto& [name, number] : numbers.found) {
+      const auto& [value, limits] = number;
+      const double another = std::isfinite(limits.high) ? (value + limits.low) / 2 + 0.01 : 2 * value + 0.01;
+      SetFields(*other, {{name, another}});
+      try {
+        other->validate();
+        ++changed;
+      } catch (const Error&) {  // such as a decay where there is none
+        SetFields(*other, {{name, value}});
+      }
+    }
+    EXPECT_GT(changed, 0u);
+    return other;
+  }
   // With the axis `untouched` set to frozen where the rule has it.
   std::unique_ptr<Optimizer> make_frozen(double lr = 0.01, FieldValues more = {}) const {
     if (dynamic_cast<RowOptimizer*>(make().get()) != nullptr) more["untouched"] = std::string("frozen");
