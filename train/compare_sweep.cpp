@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/nearest.h"
+#include "train/compare_points.h"
 #include "train/compare_sweep_check.h"
 #include "train/config_reader.h"
 
@@ -43,8 +44,10 @@ class SweepReader {
   const ConfigNode& table_at(const ConfigMember& member, const std::string& what) const;
   template <class Take>
   void for_each_field(const ConfigNode& table, const std::string& path, const Take& take) const;
-  std::vector<SweepSetting> read_settings(const ConfigNode& parent, const std::string& name, bool of_arm) const;
-  std::vector<SweepAxis> read_axes(const ConfigNode& parent, const std::string& name) const;
+  template <class List>
+  void check_new(const List& list, const std::string& key, ConfigPlace place, const std::string& what) const;
+  std::vector<SweepSetting> read_settings(const ConfigNode& parent, bool of_arm) const;
+  std::vector<SweepAxis> read_axes(const ConfigNode& parent, const std::string& what) const;
   std::vector<int64_t> read_seeds(const std::string& name) const;
   SweepArm read_arm(const ConfigNode& item, const std::vector<SweepAxis>& shared) const;
   void check_grid(const SweepArm& arm) const;
@@ -84,11 +87,12 @@ const ConfigNode& SweepReader::table_at(const ConfigMember& member, const std::s
   return member.value;
 }
 
-// Fields may stand under one quoted key, "optim.lr", or in tables: both name the same.
+// Fields may stand under one quoted key, "optim.lr", or in tables, and as --set spells them: all name the same.
 template <class Take>
 void SweepReader::for_each_field(const ConfigNode& table, const std::string& path, const Take& take) const {
   for (const ConfigMember& member : table.members) {
-    const std::string key = join_key(path, member.key);
+    const std::string key = normalize_key(join_key(path, member.key));
+    if (key.find('=') != std::string::npos) fail(member.place, fmt::format("a field's key has no '=', got {}", toml_quote(key)));
     if (member.value.kind == Kind::kTable)
       for_each_field(member.value, key, take);
     else
@@ -96,26 +100,34 @@ void SweepReader::for_each_field(const ConfigNode& table, const std::string& pat
   }
 }
 
-std::vector<SweepSetting> SweepReader::read_settings(const ConfigNode& parent, const std::string& name, bool of_arm) const {
+template <class List>
+void SweepReader::check_new(const List& list, const std::string& key, ConfigPlace place, const std::string& what) const {
+  const auto is_same = [&](const auto& item) { return item.key == key; };
+  if (std::any_of(list.begin(), list.end(), is_same)) fail(place, fmt::format("{} has {} twice", what, key));
+}
+
+std::vector<SweepSetting> SweepReader::read_settings(const ConfigNode& parent, bool of_arm) const {
   std::vector<SweepSetting> settings;
-  const ConfigMember* member = parent.find(name);
+  const ConfigMember* member = parent.find("set");
   if (member == nullptr) return settings;
-  for_each_field(table_at(*member, name), "", [&](const std::string& key, const ConfigMember& field) {
+  for_each_field(table_at(*member, "set"), "", [&](const std::string& key, const ConfigMember& field) {
     if (of_arm && is_shared(key))
       fail(field.place, fmt::format("an arm can't set {}: arms are compared in pairs of one seed and the same data", key),
            "set it in [set], for all arms");
+    check_new(settings, key, field.place, of_arm ? "set of the arm" : "[set]");
     settings.push_back({key, value_text(field.value), field.value.place});
   });
   return settings;
 }
 
-std::vector<SweepAxis> SweepReader::read_axes(const ConfigNode& parent, const std::string& name) const {
+std::vector<SweepAxis> SweepReader::read_axes(const ConfigNode& parent, const std::string& what) const {
   std::vector<SweepAxis> axes;
-  const ConfigMember* member = parent.find(name);
+  const ConfigMember* member = parent.find("grid");
   if (member == nullptr) return axes;
-  for_each_field(table_at(*member, name), "", [&](const std::string& key, const ConfigMember& field) {
+  for_each_field(table_at(*member, "grid"), "", [&](const std::string& key, const ConfigMember& field) {
     if (is_shared(key))
       fail(field.place, fmt::format("the grid can't set {}: runs of one seed are compared on the same data", key));
+    check_new(axes, key, field.place, what);
     const ConfigNode& list = field.value;
     if (list.kind != Kind::kArray || list.items.empty())
       fail(list.place, fmt::format("{} must be an array of the values to try, got {}", key,
@@ -182,63 +194,6 @@ void SweepReader::check_arm_name(const std::string& name, const ConfigNode& arm,
     if (other.name == name) fail(member->value.place, fmt::format("there are two arms named \"{}\"", name));
 }
 
-// A text that may be part of a directory's name: what may not, and the signs that labels are made with, as in an address, %2F.
-std::string name_text(const std::string& text) {
-  std::string name;
-  for (const char c : text) {
-    const bool plain =
-        static_cast<unsigned char>(c) > 0x20 && c != 0x7f && std::string_view("/\\\"%+,=").find(c) == std::string::npos;
-    name += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return name;
-}
-
-// A value without the quotes and brackets of TOML; of values that differ, as far as a field takes them, texts that differ.
-std::string label_text(const ConfigNode& node) {
-  switch (node.kind) {
-    case Kind::kString:
-      return name_text(node.text);
-    case Kind::kInteger:
-      return toml_text(node.integer);
-    case Kind::kReal:
-      return toml_text(node.real);
-    case Kind::kBool:
-      return toml_text(node.boolean);
-    default:
-      break;
-  }
-  std::string list;
-  for (const ConfigNode& item : node.items) {
-    if (!list.empty()) list += '+';
-    list += label_text(item);
-  }
-  return list;
-}
-
-std::string point_label(const SweepPoint& point) {
-  std::string label;
-  for (const SweepSetting& s : point.settings)
-    label += (label.empty() ? "" : ",") + s.key + "=" + label_text(parse_toml_value(s.value, s.key));
-  return label;
-}
-
-std::vector<SweepPoint> all_points(const std::vector<SweepAxis>& axes) {
-  std::vector<SweepPoint> points = {{}};
-  for (const SweepAxis& axis : axes) {
-    std::vector<SweepPoint> more;
-    for (const SweepPoint& point : points) {
-      for (size_t i = 0; i < axis.values.size(); ++i) {
-        more.push_back(point);
-        more.back().at.push_back(i);
-        more.back().settings.push_back({axis.key, axis.values[i], axis.place});
-      }
-    }
-    points = std::move(more);
-  }
-  for (SweepPoint& point : points) point.label = point_label(point);
-  return points;
-}
-
 SweepArm SweepReader::read_arm(const ConfigNode& item, const std::vector<SweepAxis>& shared) const {
   ConfigSources sources(file_);
   SectionReader reader(sources, "arm", &item, {"set", "grid"});
@@ -246,8 +201,8 @@ SweepArm SweepReader::read_arm(const ConfigNode& item, const std::vector<SweepAx
   arm.place = item.place;
   reader("name", arm.name, "", {});
   reader.finish(named_fields({"arm.name", "arm.set", "arm.grid"}));
-  arm.settings = read_settings(item, "set", true);
-  arm.axes = read_axes(item, "grid");
+  arm.settings = read_settings(item, true);
+  arm.axes = read_axes(item, "grid of the arm");
   for (const SweepAxis& axis : shared) {
     const auto same = [&](const SweepAxis& own) { return own.key == axis.key; };
     if (std::none_of(arm.axes.begin(), arm.axes.end(), same)) arm.axes.push_back(axis);
@@ -273,7 +228,7 @@ void SweepReader::check_grid(const SweepArm& arm) const {
 }
 
 void SweepReader::read_arms(Sweep& sweep) const {
-  const std::vector<SweepAxis> shared = read_axes(root_, "grid");
+  const std::vector<SweepAxis> shared = read_axes(root_, "[grid]");
   const ConfigMember* list = root_.find("arm");
   const auto is_table = [](const ConfigNode& item) { return item.kind == Kind::kTable; };
   const bool tables = list != nullptr && list->value.kind == Kind::kArray && !list->value.items.empty() &&
@@ -313,10 +268,11 @@ Sweep SweepReader::read() {
   sweep.seeds = read_seeds("seeds");
   sweep.aa_seeds = read_seeds("aa_seeds");
   check_seeds(sweep);
-  sweep.settings = read_settings(root_, "set", false);
+  for (std::string& key : sweep.seed_keys) key = normalize_key(key);
+  sweep.settings = read_settings(root_, false);
   const ConfigMember* keys = root_.find("seed_keys");
   check_seed_keys(sweep, keys == nullptr ? ConfigPlace{1, 1} : keys->value.place);
-  check_settings_for_all(sweep, read_axes(root_, "grid"));
+  check_settings_for_all(sweep, read_axes(root_, "[grid]"));
   read_arms(sweep);
   find_baseline(sweep);
   return sweep;

@@ -75,10 +75,15 @@ ConfigNode override_node(const ConfigOverride& given, FieldType type) {
   return node;
 }
 
-// "optim.group[0].lr" -> "optim.group.0.lr"
+void check_text(const std::string& where, const std::string& text) {
+  if (text.find('\0') != std::string::npos) fail_config(where, "must not hold the character U+0000");
+}
+
+}  // namespace
+
 std::string normalize_key(std::string_view key) {
   std::string out;
-  for (const char c : key) {
+  for (const char c : trim(key)) {
     if (c == '[') {
       out += '.';
     } else if (c != ']') {
@@ -87,12 +92,6 @@ std::string normalize_key(std::string_view key) {
   }
   return out;
 }
-
-void check_text(const std::string& where, const std::string& text) {
-  if (text.find('\0') != std::string::npos) fail_config(where, "must not hold the character U+0000");
-}
-
-}  // namespace
 
 std::string read_config_file(const std::string& path) {
   try {
@@ -123,7 +122,7 @@ std::vector<ConfigOverride> parse_overrides(const std::vector<std::string>& text
     if (!is_utf8(text)) fail_config(where, "must be UTF-8, because it is written into the run's config");
     const size_t equals = text.find('=');
     if (equals == std::string::npos) fail_config(where, "expected key=value, e.g. --set train.steps=100");
-    const std::string key = normalize_key(trim(std::string_view(text).substr(0, equals)));
+    const std::string key = normalize_key(std::string_view(text).substr(0, equals));
     if (key.empty()) fail_config(where, "the key before '=' is missing");
     overrides.push_back({escape_controls(text), key_path(key), key_leaf(key), text.substr(equals + 1)});
   }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -23,7 +24,10 @@ struct ConfigOverride {
   bool used = false;
 };
 
-// Throws Error for what has no '=', no key, or is not UTF-8. "optim.group[0].lr" becomes "optim.group.0.lr".
+// A field's key as the reader knows it: "optim.group.0.lr" of " optim.group[0].lr ".
+std::string normalize_key(std::string_view key);
+
+// Throws Error for what has no '=', no key, or is not UTF-8. Keys are normalized.
 std::vector<ConfigOverride> parse_overrides(const std::vector<std::string>& texts);
 
 struct ConfigSources {
