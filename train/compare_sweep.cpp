@@ -10,6 +10,7 @@
 #include "train/compare_points.h"
 #include "train/compare_sweep_check.h"
 #include "train/config_reader.h"
+#include "train/config_validate.h"
 
 namespace rowan {
 namespace {
@@ -20,7 +21,7 @@ constexpr size_t kLongestLabel = 200;  // of a directory's name; systems allow 2
 
 // Fields that a run's seed has to be paired by: no arm may have data of its own.
 bool is_shared(const std::string& key) {
-  return key == "name" || key == "train.seed" || key.rfind("data.", 0) == 0;
+  return key == "train.seed" || key.rfind("data.", 0) == 0;
 }
 
 // Keys that are no fields, for hints.
@@ -53,6 +54,7 @@ class SweepReader {
   void check_grid(const SweepArm& arm) const;
   void read_arms(Sweep& sweep) const;
   void check_arm_name(const std::string& name, const ConfigNode& arm, const Sweep& sweep) const;
+  void check_sweep_name(const Sweep& sweep) const;
   void check_seeds(const Sweep& sweep) const;
   void find_baseline(Sweep& sweep) const;
 
@@ -93,6 +95,9 @@ void SweepReader::for_each_field(const ConfigNode& table, const std::string& pat
   for (const ConfigMember& member : table.members) {
     const std::string key = normalize_key(join_key(path, member.key));
     if (key.find('=') != std::string::npos) fail(member.place, fmt::format("a field's key has no '=', got {}", toml_quote(key)));
+    if (key == "name")
+      fail(member.place, "name can't be set here: each run is named by its arm and seed",
+           "name = \"...\" at the top of the sweep names that");
     if (member.value.kind == Kind::kTable)
       for_each_field(member.value, key, take);
     else
@@ -180,6 +185,14 @@ void SweepReader::check_seeds(const Sweep& sweep) const {
       fail(again->place, fmt::format("aa_seeds has {}, which is one of seeds: it would be the same run again", seed));
 }
 
+void SweepReader::check_sweep_name(const Sweep& sweep) const {
+  if (names_a_directory(sweep.name)) return;
+  const ConfigMember* given = root_.find("name");
+  fail(given == nullptr ? ConfigPlace{1, 1} : given->value.place, kDirectoryName,
+       given == nullptr ? "the file's own name can't be one: set name = \"...\" at the top of the sweep"
+                        : "set name = \"...\" at the top of the sweep, or leave it out: the file's name then is the sweep's");
+}
+
 void SweepReader::check_arm_name(const std::string& name, const ConfigNode& arm, const Sweep& sweep) const {
   const ConfigMember* member = arm.find("name");
   if (member == nullptr) fail(arm.place, "an arm needs a name");
@@ -264,6 +277,7 @@ Sweep SweepReader::read() {
   std::vector<ConfigField> known = section_fields({"", "", [&](FieldVisitor& v) { sweep.visit(v); }});
   for (const ConfigField& field : named_fields({"seeds", "aa_seeds", "set", "grid", "arm"})) known.push_back(field);
   reader.finish(known);
+  check_sweep_name(sweep);
   if (sweep.base.empty()) fail({1, 1}, "base is missing: the config that all runs start from", "e.g. base = \"small.toml\"");
   sweep.seeds = read_seeds("seeds");
   sweep.aa_seeds = read_seeds("aa_seeds");

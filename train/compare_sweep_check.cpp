@@ -56,6 +56,8 @@ void check_overrides(const Sweep& sweep) {
   for (const SweepSetting& s : sweep.settings) {
     if (s.place.line != 0) continue;
     const std::string at = fmt::format("--set {}={}:", s.key, s.value);
+    if (s.key == "name")
+      fail_config(at, "each run is named by its arm and seed", "name the sweep in its file, or the directory with --out");
     if (has(sweep.seed_keys, s.key)) fail_config(at, "each run gets its own value of seeds", "change seeds in the sweep's file");
     for (const SweepArm& arm : sweep.arms)
       if (sets(arm.settings, s.key) || sets(arm.axes, s.key))

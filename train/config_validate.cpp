@@ -36,6 +36,11 @@ void fail_keys(const Config& config, const std::vector<std::string>& keys, const
   throw Error("[config] " + origins(config, keys) + message, ErrorKind::kUsage, hint);
 }
 
+bool names_a_directory(const std::string& name) {
+  const bool control = escape_controls(name) != name;
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos && !control && is_utf8(name);
+}
+
 std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter) {
   for (size_t i = 0; i < config.groups.size(); ++i) {
     if (glob_matches(config.groups[i].params, parameter)) return {&config.groups[i], fmt::format("optim.group.{}", i)};
@@ -46,11 +51,7 @@ std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, c
 namespace {
 
 void check_name(const Config& config) {
-  const std::string& name = config.name;
-  const bool control = escape_controls(name) != name;
-  if (!name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos && !control && is_utf8(name)) return;
-  fail_keys(config, {"name"}, "name must be usable as a directory's name: not empty, UTF-8, without '/' and control characters",
-            "set name = \"...\" at the top of the config");
+  if (!names_a_directory(config.name)) fail_keys(config, {"name"}, kDirectoryName, "set name = \"...\" at the top of the config");
 }
 
 void check_model(const Config& config) {

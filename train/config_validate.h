@@ -1,4 +1,4 @@
-// What the checks of a whole config have in common. Internal to train/config_*.cpp.
+// What the checks of a whole config have in common. Internal to train/config_*.cpp and the sweep of a comparison.
 #pragma once
 
 #include <string>
@@ -15,5 +15,10 @@ namespace rowan {
 
 // The group that takes a parameter, as the optimizer set decides it: the first match, or [optim]; and its path, "optim.group.0".
 std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter);
+
+// What a name of a run or a sweep, which names its directory, must be.
+bool names_a_directory(const std::string& name);
+inline constexpr const char* kDirectoryName =
+    "name must be usable as a directory's name: not empty, UTF-8, without '/' and control characters";
 
 }  // namespace rowan
