@@ -98,24 +98,31 @@ void print_json(const FoundCheckpoint& found) {
   print_object(out, 2);
 }
 
-std::vector<std::string> files_to_verify(const std::string& path) {
-  if (!directory_exists(path)) return {path};
-  std::vector<std::string> paths;
+struct FileToVerify {
+  std::string path;
+  std::optional<int64_t> step;  // that its name promises
+};
+
+std::vector<FileToVerify> files_to_verify(const std::string& path) {
+  if (!directory_exists(path)) return {{path, std::nullopt}};
+  std::vector<FileToVerify> found;
   for (const int64_t step : checkpoint_steps(path)) {
-    paths.push_back(join_path(join_path(path, "checkpoints"), checkpoint_file_name(step)));
+    found.push_back({join_path(join_path(path, "checkpoints"), checkpoint_file_name(step)), step});
   }
-  if (const std::string best = join_path(path, "best.h5"); file_exists(best)) paths.push_back(best);
-  if (paths.empty()) fail_data("[run] '", path, "' has no checkpoints");
-  return paths;
+  if (const std::string best = join_path(path, "best.h5"); file_exists(best)) found.push_back({best, std::nullopt});
+  if (found.empty()) fail_data("[run] '", path, "' has no checkpoints");
+  return found;
 }
 
 // Every byte, and then whether HDF5 readers see what our loader sees: two files in one would show different weights to different
 // programs.
-VerifyReport verify(const std::string& path) {
+VerifyReport verify(const FileToVerify& file) {
+  const std::string& path = file.path;
   VerifyReport report = verify_checkpoint(path);
   if (!report.ok()) return report;
   try {
     const Checkpoint checkpoint = Checkpoint::open(path);
+    if (file.step) check_step(checkpoint, *file.step);
     run_guarded([&] { check_hdf5_view(checkpoint); }, path, checkpoint.file_bytes());
   } catch (const FileError& e) {  // no child process to be had, or the file is gone
     report.problem = e.what();
@@ -133,12 +140,13 @@ void print_report(const std::string& path, const VerifyReport& report) {
 }
 
 void run_verify(const InspectOptions& options) {
-  const std::vector<std::string> paths = files_to_verify(options.path);
+  const std::vector<FileToVerify> files = files_to_verify(options.path);
   size_t damaged = 0, unread = 0;
   std::string problem;
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  for (const std::string& path : paths) {
-    const VerifyReport report = verify(path);
+  for (const FileToVerify& file : files) {
+    const std::string& path = file.path;
+    const VerifyReport report = verify(file);
     (report.unreadable ? unread : damaged) += !report.ok();
     if (report.unreadable) problem = report.problem;
     if (options.json) {
@@ -147,13 +155,13 @@ void run_verify(const InspectOptions& options) {
                      {"read", !report.unreadable},
                      {"problem", report.problem},
                      {"damaged", report.damaged}});
-    } else if (paths.size() > 1 || !report.unreadable) {  // of one file the error says it all
+    } else if (files.size() > 1 || !report.unreadable) {  // of one file the error says it all
       print_report(path, report);
     }
   }
   if (options.json) print_object(all, 2);
-  const auto of_all = [&](size_t n) { return join_text(n, " of ", paths.size(), paths.size() == 1 ? " file" : " files"); };
-  if (unread == 1 && paths.size() == 1) throw Error(problem, ErrorKind::kData);
+  const auto of_all = [&](size_t n) { return join_text(n, " of ", files.size(), files.size() == 1 ? " file" : " files"); };
+  if (unread == 1 && files.size() == 1) throw Error(problem, ErrorKind::kData);
   if (damaged > 0)
     fail_data("[checkpoint] ", of_all(damaged), " did not verify", unread > 0 ? join_text(", ", unread, " could not be read") : "");
   if (unread > 0) fail_data("[checkpoint] ", of_all(unread), " could not be read: ", problem);

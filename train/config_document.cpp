@@ -184,10 +184,19 @@ std::string escape_controls(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const auto byte = static_cast<unsigned char>(c), next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {  // U+0080 to U+009F: U+009B begins sequences as ESC [ does
-      out += fmt::format("\\u{:04X}", next);
-      ++i;
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x80) {
+      const Utf8Char next = read_utf8(text.substr(i));
+      if (next.status != Utf8Char::Status::kOk) {  // a terminal of another encoding takes such bytes for controls
+        out += fmt::format("\\x{:02X}", byte);
+        continue;
+      }
+      if (next.code_point < 0xA0) {  // U+0080 to U+009F: U+009B begins sequences as ESC [ does
+        out += fmt::format("\\u{:04X}", static_cast<unsigned>(next.code_point));
+      } else {
+        out += text.substr(i, static_cast<size_t>(next.length));
+      }
+      i += static_cast<size_t>(next.length) - 1;
     } else if (c == '\n') {
       out += "\\n";
     } else if (c == '\t') {

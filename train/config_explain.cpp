@@ -209,6 +209,23 @@ std::vector<Topic> all_topics() {
   return topics;
 }
 
+// Keys as configs write them: "optim.group.0.lr" and "optim.lr" are the rules' field lr, "optim.group.0" is a group.
+std::string field_of_rules(const std::string& key) {
+  constexpr std::string_view kOptim = "optim.", kGroup = "group";
+  if (!key.starts_with(kOptim)) return "";
+  std::string rest = key.substr(kOptim.size());
+  if (rest.starts_with(kGroup)) {
+    rest.erase(0, kGroup.size());
+    const size_t after = rest.find_first_not_of("[]0123456789", rest.starts_with('.') ? 1 : 0);
+    if (after == std::string::npos) return "optim.group";
+    rest.erase(0, rest[after] == '.' ? after + 1 : after);
+  }
+  for (const std::string& rule : optimizer_rules())
+    for (const ConfigField& field : rule_fields(rule))
+      if (key_leaf(field.key) == rest) return rest;
+  return "";
+}
+
 }  // namespace
 
 std::string explain_everything() {
@@ -230,6 +247,7 @@ std::string explain_config(const std::string& key) {
     names.push_back(topic.name);
   }
   if (!same_leaf.empty()) return same_leaf;
+  if (const std::string field = field_of_rules(key); !field.empty()) return explain_config(field);
   std::string near = nearest_name(key, names);
   if (near.empty()) {
     std::vector<std::string> leaves;  // each once: the rules share most of theirs

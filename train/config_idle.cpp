@@ -84,6 +84,10 @@ std::vector<Group> groups_of(const Config& config) {
   return groups;
 }
 
+bool is_zero(const std::string& value) {  // -0.0 as well
+  return value.find('0') != std::string::npos && value.find_first_not_of("-.0") == std::string::npos;
+}
+
 // A text as it stands in a config.
 std::string shown(const std::string& value) {
   const bool number = !value.empty() && value.find_first_not_of("0123456789.e+-") == std::string::npos;
@@ -96,6 +100,7 @@ class IdleFinder {
 
   std::vector<IdleSetting> find() {
     find_tied_rows();
+    find_two_source_decay();
     find_sampled();
     find_untie();
     for (const Group& g : groups_) {
@@ -142,10 +147,31 @@ class IdleFinder {
         value == "exact" ? "" : ", or train.tied_two_source = true to update it from the lookup's gradient apart";
     report({{path + (preset ? ".rule" : "." + field), "model.tied"},
             what,
-            fmt::format("set model.tied = false or train.untie_at{}; for a table that stays tied use {}", two_source,
-                        preset      ? "another rule, such as adamw"
-                        : untouched ? "untouched = \"dense\""
-                                    : "duplicates = \"sum\"")});
+            fmt::format(
+                "set model.tied = false or train.untie_at{}; for a table that stays tied use {}{}", two_source,
+                preset      ? "another rule, such as adamw"
+                : untouched ? "untouched = \"dense\""
+                            : "duplicates = \"sum\"",
+                g->has_rows ? "; position rows can have it in a group of their own, params = \"embed.positions.weight\"" : "")});
+  }
+
+  // The table's weight decay is then applied with the softmax's gradient, once: by head.weight's group.
+  void find_two_source_decay() {
+    if (!config_.train.tied_two_source || config_.train.untie_at > 0) return;
+    const std::string path = group_of(config_, "embed.tokens.weight").second, head = group_of(config_, "head.weight").second;
+    for (const ParameterSpec& spec : parameter_specs(resolved(config_.model), head_grads_at(config_, 0)))
+      if (spec.name != "embed.tokens.weight" && group_of(config_, spec.name).second == path) return;
+    const auto g = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) { return group.path == path; });
+    if (path == head || g == groups_.end()) return;
+    for (const char* field : {"weight_decay", "decay"}) {
+      if (!g->is_set(field) || acts_somewhere(*g, field, "one source", [&](const Group& other) { return other.path != path; }))
+        continue;
+      report({{path + "." + field, "train.tied_two_source"},
+              fmt::format("{}.{} = {} is never used: with train.tied_two_source the table's weight decay is that of head.weight, "
+                          "in {}",
+                          path, field, shown(g->values.at(field)), head),
+              "set it there"});
+    }
   }
 
   void find_sampled() {
@@ -176,7 +202,8 @@ class IdleFinder {
   void find_dependent(const Group& g, const Dependent& d) {
     const auto acts = [&](const Group& group) {
       const auto other = group.values.find(d.other);
-      return other == group.values.end() || std::find(d.idle_with.begin(), d.idle_with.end(), other->second) == d.idle_with.end();
+      const auto is = [&](const std::string& value) { return other->second == value || (value == "0" && is_zero(other->second)); };
+      return other == group.values.end() || std::none_of(d.idle_with.begin(), d.idle_with.end(), is);
     };
     const std::string key = g.path + "." + d.field;
     if (!g.is_set(d.field) || g.values.at(d.field) == "none") return;
@@ -191,12 +218,11 @@ class IdleFinder {
     const std::string key = g.path + "." + field;
     if (!g.is_set(field) || g.values.at(field) == "dense" || g.values.at(field) == "sum") return;
     if (acts_somewhere(g, field, "rows", [](const Group& group) { return group.has_rows; })) return;
-    found_.push_back(
-        {{key, g.path + ".params"},
-         fmt::format("{} = {} is never used: no parameter that {} takes is updated by rows", key, shown(g.values.at(field)),
-                     g.path),
-         "tables that are looked up are: embed.tokens.weight unless tied, embed.positions.weight, and head.weight with "
-         "train.loss = \"sampled\""});
+    report({{key, g.path + ".params"},
+            fmt::format("{} = {} is never used: no parameter that {} takes is updated by rows", key, shown(g.values.at(field)),
+                        g.path),
+            "tables that are looked up are: embed.tokens.weight unless tied, embed.positions.weight, and head.weight with "
+            "train.loss = \"sampled\""});
   }
 
   const Config& config_;

@@ -37,12 +37,6 @@ bool is_of_a_run(const std::string& name) {
          name.starts_with("tokenizer.");
 }
 
-void check_step(const Checkpoint& checkpoint, int64_t step) {
-  if (const int64_t inside = checkpoint.integer("/train/step"); inside != step) {
-    fail_data("[checkpoint] '", checkpoint.path(), "' holds step ", inside, ", not the one of its name");
-  }
-}
-
 FoundCheckpoint latest_of(const std::string& directory, const std::vector<int64_t>& steps, bool strict, FileSystem& files) {
   std::vector<SkippedCheckpoint> skipped;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -84,6 +78,12 @@ bool check_place(const std::string& path, bool overwrite, FileSystem& files) {
 }
 
 }  // namespace
+
+void check_step(const Checkpoint& checkpoint, int64_t step) {
+  if (const int64_t inside = checkpoint.integer("/train/step"); inside != step) {
+    fail_data("[checkpoint] '", checkpoint.path(), "' holds step ", inside, ", not the one of its name");
+  }
+}
 
 std::string checkpoint_file_name(int64_t step) {
   std::string digits = std::to_string(step);

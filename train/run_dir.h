@@ -30,7 +30,8 @@ FoundCheckpoint find_checkpoint(const std::string& path, bool strict = false, Fi
 
 // The steps that `directory`/checkpoints has files for, ascending; nothing is said about their content.
 std::vector<int64_t> checkpoint_steps(const std::string& directory, FileSystem& files = system_files());
-std::string checkpoint_file_name(int64_t step);  // "step-0000000100.h5"
+std::string checkpoint_file_name(int64_t step);               // "step-0000000100.h5"
+void check_step(const Checkpoint& checkpoint, int64_t step);  // throws when it holds another step than its file's name says
 
 // For the one process that writes to the run. Not for use by two threads at once.
 class RunDir {

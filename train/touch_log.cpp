@@ -21,8 +21,13 @@ struct Touches {
 TouchLog::TouchLog(TrainSession& session, const TokenCounts& counts, int64_t interval)
     : session_(session), counts_(counts), interval_(interval) {}
 
+// The last step too: a run shorter than the interval has something to tell.
+bool TouchLog::logs(int64_t step) const {
+  return step % interval_ == 0 || step == session_.config().train.steps;
+}
+
 void TouchLog::before_update(int64_t step, const std::vector<Batch>& batches) {
-  if (step % interval_ != 0) return;
+  if (!logs(step)) return;
   ids_.clear();
   for (const Batch& batch : batches) ids_.insert(ids_.end(), batch.inputs.values().begin(), batch.inputs.values().end());
   std::sort(ids_.begin(), ids_.end());
@@ -33,7 +38,7 @@ void TouchLog::before_update(int64_t step, const std::vector<Batch>& batches) {
 }
 
 void TouchLog::after_update(int64_t step, double lr_factor) {
-  if (step % interval_ != 0) return;
+  if (!logs(step)) return;
   Optimizer& rule = session_.optimizers().optimizer_of(kTable);
   const double lr = rule.lr() * lr_factor;
   const Tensor& table = session_.token_table();

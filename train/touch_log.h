@@ -1,7 +1,7 @@
 // TouchLog: what updates do to rows of the token table, by how often training reads the row (train/frequency.h).
 //
-// At every `interval`-th step it compares the rows that the step's batches read before and after the update, and makes a line for
-// metrics.jsonl of it, so that a run that was killed and resumed has each step once:
+// At every `interval`-th step and at the last one it compares the rows that the step's batches read before and after the update,
+// and makes a line for metrics.jsonl of it, so that a run that was killed and resumed has each step once:
 //
 //   {"event":"touch","step":20,"lr":0.001,"bytes":..,"seconds":..,"by_count":{"3":{"touches":7,"moved":5.2},...}}
 //
@@ -30,6 +30,8 @@ class TouchLog final : public UpdateObserver {
  private:
   TrainSession& session_;
   const TokenCounts& counts_;
+  bool logs(int64_t step) const;
+
   int64_t interval_;
   std::vector<int32_t> ids_;  // read in this step, increasing
   std::vector<Real> before_;  // (ids, D)

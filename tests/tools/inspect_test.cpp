@@ -91,6 +91,17 @@ TEST_F(Inspect, verification_names_what_is_damaged) {
   EXPECT_THAT(plain.err, AllOf(HasSubstr("rowan: error:"), HasSubstr("is damaged or was edited"), HasSubstr("hint:")));
 }
 
+TEST_F(Inspect, verifying_a_run_finds_the_checkpoint_that_resume_would_leave_out_for_its_name) {
+  const std::string run = dir_.file("run");
+  RunDir writer = RunDir::create(run, false);
+  std::ofstream(writer.config_path()) << "";
+  writer.save(small_image(1));
+  std::filesystem::copy_file(writer.checkpoint_path(1), writer.checkpoint_path(3));
+  const auto r = rowan({"inspect", "--verify", run});
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_THAT(r.out, AllOf(HasSubstr("DAMAGED"), HasSubstr("holds step 1, not the one of its name")));
+}
+
 TEST_F(Inspect, of_a_run_takes_the_newest_good_checkpoint_and_verifies_all) {
   const std::string run = dir_.file("run");
   RunDir writer = RunDir::create(run, false);

@@ -80,6 +80,10 @@ TEST(ExplainConfig, of_a_table_shows_that_table) {
 TEST(ExplainConfig, of_an_alias_or_a_bare_name_shows_the_field) {
   EXPECT_EQ(explain_config("model.n_embd"), explain_config("model.d_model"));
   EXPECT_EQ(explain_config("seq_len"), explain_config("data.seq_len"));
+  for (const char* key : {"optim.lr", "optim.group.lr", "optim.group.0.lr", "optim.group[12].lr"})
+    EXPECT_EQ(explain_config(key), explain_config("lr")) << key;
+  EXPECT_EQ(explain_config("optim.group.0"), explain_config("optim.group"));
+  EXPECT_THROW(explain_config("optim.group.0.lrr"), Error);
   EXPECT_THAT(explain_config("model.d_model"), HasSubstr("also written n_embd, hidden_size, dim, C"));
 }
 

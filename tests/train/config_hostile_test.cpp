@@ -101,6 +101,9 @@ TEST(TomlQuote, reads_back_to_the_same_text) {
   all += "\u00e9\u20ac\U0001F600\u0080\u009b\u009f\u00a0";
   EXPECT_EQ(parse_toml_value(toml_quote(all), "x").text, all);
   EXPECT_EQ(escape_controls("a\x1b\u009b\u00a0\n"), "a\\u001B\\u009B\u00a0\\n");
+  EXPECT_EQ(escape_controls("\x9b"
+                            "31m \xc3\xa9 \xe2\x82"),
+            "\\x9B31m \xc3\xa9 \\xE2\\x82");  // bytes that are not UTF-8
   for (const char c : toml_quote(all)) EXPECT_FALSE(static_cast<unsigned char>(c) < 0x20);
 }
 

@@ -52,6 +52,29 @@ TEST(IdleSettings, of_rows_on_a_tied_table_say_why_and_what_to_do) {
 }
 
 // Every rule that is for touched rows by itself, the presets among them, whoever registers one.
+TEST(IdleSettings, of_rows_on_a_tied_table_that_shares_its_group_with_position_rows_say_how_these_can_have_them) {
+  const std::string both = "[[optim.group]]\nparams = \"embed.*\"\nuntouched = \"frozen\"\n";
+  EXPECT_THAT(refusal(config(both, {"model.tied=true", "model.positions=learned"})),
+              HasSubstr("params = \"embed.positions.weight\""));
+  EXPECT_THAT(idle_keys(config("[[optim.group]]\nparams = \"embed.positions.weight\"\nuntouched = \"frozen\"\n",
+                               {"model.tied=true", "model.positions=learned"})),
+              IsEmpty());
+  EXPECT_THAT(idle_keys(config(both, {"model.tied=true", "model.positions=rope"})), ElementsAre("optim.group.0.untouched"));
+}
+
+TEST(IdleSettings, decay_of_the_lookup_of_two_sources_is_that_of_the_head) {
+  const std::string decay = "weight_decay = 0.3\n", two = "train.tied_two_source=true";
+  EXPECT_THAT(idle_keys(config(kTable + decay, {two, "optim.weight_decay=0.1"})), ElementsAre("optim.group.0.weight_decay"));
+  EXPECT_THAT(idle_keys(config("[[optim.group]]\nparams = \"embed.*\"\n" + decay,
+                               {two, "optim.weight_decay=0.1", "model.positions=learned"})),
+              IsEmpty());
+  EXPECT_THAT(idle_keys(config("[optim]\n" + decay, {two})), IsEmpty());
+}
+
+TEST(IdleSettings, a_decay_of_minus_zero_is_none) {
+  EXPECT_THAT(idle_keys(config("", {"optim.weight_decay=-0.0", "optim.decay=coupled"})), ElementsAre("optim.decay"));
+}
+
 TEST(IdleSettings, presets_for_touched_rows_are_refused_on_a_tied_table) {
   int refused = 0;
   for (const std::string& rule : optimizer_rules()) {
