@@ -326,14 +326,17 @@ Sweep load_sweep(const std::string& path, const std::vector<std::string>& overri
   check_overrides(sweep);
   const Config first = run_config(sweep, 0, 0, sweep.seeds[0]);
   IdleOfRuns idle(sweep.arms.size());
+  TextOfRuns texts(sweep.arms.size());
   for (size_t arm = 0; arm < sweep.arms.size(); ++arm) {
     for (size_t point = 0; point < sweep.arms[arm].points.size(); ++point) {
       const Config config = run_config(sweep, arm, point, sweep.seeds[0]);
       check_pair(sweep, first, config, sweep.arms[arm], sweep.arms[arm].points[point]);
       idle[arm].push_back(idle_settings(config));
+      texts[arm].push_back(config_text(config));
     }
   }
   check_no_idle_settings(sweep, idle);
+  check_no_run_twice(sweep, texts);
   return sweep;
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "layers/parameter_specs.h"
 #include "train/config_reader.h"
@@ -109,6 +111,60 @@ void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle) {
   for (const SweepSetting& s : sweep.settings)
     if (s.key == of_all[0].keys[0] && s.place.line != 0) fail_idle(sweep, s.place, "", of_all[0]);
   fail_config(sweep.base + ":", of_all[0].what, of_all[0].hint);
+}
+
+std::string config_text(const Config& config) {
+  std::string text;
+  for (const ConfigField& field : config_fields(config))
+    if (field.key != "name") text += field.key + "=" + field.value + "\n";
+  return text;
+}
+
+namespace {
+
+using PointOfText = std::map<std::string, size_t>;
+
+[[noreturn]] void fail_twice(const Sweep& sweep, ConfigPlace place, const SweepArm& arm, const SweepPoint& point,
+                             const SweepArm& before, const SweepPoint& its) {
+  fail_config(place_text(sweep.file, place) + ":",
+              fmt::format("arm \"{}\" ({}) is arm \"{}\" ({}) over again: their configs have the same values", arm.name,
+                          point.label, before.name, its.label),
+              "take one of them out; for the noise of the baseline against itself, give aa_seeds");
+}
+
+std::set<std::string> axis_keys(const SweepArm& arm) {
+  std::set<std::string> keys;
+  for (const SweepAxis& axis : arm.axes) keys.insert(axis.key);
+  return keys;
+}
+
+PointOfText check_points(const Sweep& sweep, const SweepArm& arm, const std::vector<std::string>& texts) {
+  PointOfText points;
+  for (size_t p = 0; p < texts.size(); ++p) {
+    const auto [before, is_new] = points.emplace(texts[p], p);
+    if (!is_new) fail_twice(sweep, arm.axes[0].place, arm, arm.points[p], arm, arm.points[before->second]);
+  }
+  return points;
+}
+
+void check_arms_differ(const Sweep& sweep, const SweepArm& arm, const std::vector<std::string>& texts, const SweepArm& before,
+                       const PointOfText& its) {
+  std::vector<size_t> common;
+  for (size_t p = 0; p < texts.size(); ++p)
+    if (its.contains(texts[p])) common.push_back(p);
+  const bool all = common.size() == texts.size() && common.size() == its.size();
+  if (common.empty() || (!all && axis_keys(arm) != axis_keys(before))) return;
+  fail_twice(sweep, arm.place, arm, arm.points[common[0]], before, before.points[its.at(texts[common[0]])]);
+}
+
+}  // namespace
+
+void check_no_run_twice(const Sweep& sweep, const TextOfRuns& texts) {
+  std::vector<PointOfText> arms;
+  for (size_t a = 0; a < texts.size(); ++a) {
+    arms.push_back(check_points(sweep, sweep.arms[a], texts[a]));
+    for (size_t b = 0; b < a; ++b) check_arms_differ(sweep, sweep.arms[a], texts[a], sweep.arms[b], arms[b]);
+  }
 }
 
 void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point) {

@@ -14,6 +14,11 @@ void check_overrides(const Sweep& sweep);
 // What would change nothing: a setting of an arm or a grid in that arm's runs, one for all arms in all runs. idle[arm][point].
 using IdleOfRuns = std::vector<std::vector<std::vector<IdleSetting>>>;
 void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle);
+// No run twice: points of an arm, and of two arms on the same axes, must differ in their configs; and no two arms may have the same
+// points altogether. An arm that tunes one more axis may contain another arm. texts[arm][point]: config_text() of one seed.
+using TextOfRuns = std::vector<std::vector<std::string>>;
+std::string config_text(const Config& config);  // every field but the name
+void check_no_run_twice(const Sweep& sweep, const TextOfRuns& texts);
 // Two runs of one seed, as far as their configs say: the same parameters, and as many tokens. `first` is that of the first arm's
 // first point.
 void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point);

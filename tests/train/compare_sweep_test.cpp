@@ -195,6 +195,50 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
+// The message of the refusal; "" when the sweep is accepted.
+std::string refusal(const std::string& path) {
+  try {
+    load_sweep(path);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+    EXPECT_THAT(e.hint(), HasSubstr("aa_seeds"));
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Sweep, refuses_an_arm_against_itself) {
+  const test::SmallSweep files;
+  const auto second = [&](const std::string& arm) { return refusal(files.write(kArm + ("[[arm]]\nname = \"b\"\n" + arm))); };
+  const std::string same = "arm \"b\" (optim.group.0.lr=0.001) is arm \"a\" (optim.group.0.lr=0.001) over again";
+  EXPECT_THAT(second(""), AllOf(HasSubstr("sweep.toml:6:1: "), HasSubstr(same)));
+  EXPECT_THAT(second("set = { \"optim.group.0.beta1\" = 0.9 }\n"), HasSubstr(same)) << "the default";
+  EXPECT_THAT(second("set = { \"optim.group.0.rule\" = \"sparse_adam\" }\n"), HasSubstr(same)) << "what the base has";
+  EXPECT_THAT(second("grid = { \"optim.group.0.lr\" = [1, 3, 10] }\n"),
+              HasSubstr("arm \"b\" (optim.group.0.lr=3) is arm \"a\" (optim.group.0.lr=3.0) over again"));
+  EXPECT_THAT(second("grid = { \"optim.group.0.beta1\" = [0.9] }\n"), HasSubstr("over again")) << "one more axis that says nothing";
+  EXPECT_EQ(second("set = { \"optim.group.0.beta1\" = 0.8 }\n"), "");
+  EXPECT_EQ(second("grid = { \"optim.group.0.beta1\" = [0.8, 0.9, 0.95] }\n"), "") << "tuned against the default";
+  EXPECT_EQ(second("grid = { \"optim.group.0.lr\" = [0.5, 5] }\n"), "") << "the same setting on another grid: no run twice";
+}
+
+TEST(Sweep, refuses_a_point_of_a_grid_that_is_another_over_again) {
+  const test::SmallSweep files;
+  const auto grid = [&](const std::string& axis) { return refusal(files.write("grid = { " + axis + " }\n", kArm, false)); };
+  EXPECT_THAT(grid("\"optim.group.0.lr\" = [0.5, 1, 1.0]"),
+              AllOf(HasSubstr("sweep.toml:2:"), HasSubstr("(optim.group.0.lr=1.0) is arm \"a\" (optim.group.0.lr=1) over again")));
+  EXPECT_EQ(grid("\"optim.group.0.lr\" = [0.5, 1, 1.5]"), "");
+}
+
+TEST(Sweep, repeats_the_baseline_under_seeds_of_its_own) {
+  const test::SmallSweep files;
+  const Sweep sweep = load_sweep(files.write("aa_seeds = [8, 9]\n", kArm));
+  const std::vector<ConfigChange> changes = config_diff(run_config(sweep, 0, 1, 1), run_config(sweep, 0, 1, 8));
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0].key, "name");
+  EXPECT_EQ(changes[1].key, "train.seed");
+}
+
 TEST(Sweep, refuses_a_file_whose_name_can_name_no_directory_unless_it_has_a_name) {
   const test::SmallSweep files;
   const std::string text = read_text(files.write(kArm), 1 << 20);

@@ -140,10 +140,20 @@ Comparison compare_losses(const Sweep& sweep, const std::vector<std::vector<std:
   return compare(sweep, results, {});
 }
 
+constexpr const char* kThreeArms = R"(
+[[arm]]
+name = "a"
+[[arm]]
+name = "b"
+set = { "optim.group.0.beta1" = 0.8 }
+[[arm]]
+name = "c"
+set = { "optim.group.0.beta1" = 0.7 }
+)";
+
 TEST(Compare, takes_differences_by_seed_between_best_points) {
   const test::SmallSweep files;
-  const Sweep sweep =
-      load_sweep(files.write("baseline = \"b\"\n", "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n[[arm]]\nname = \"c\"\n"));
+  const Sweep sweep = load_sweep(files.write("baseline = \"b\"\n", kThreeArms));
   const double nan = std::nan("");
   const Comparison c =
       compare_losses(sweep, {{{3, 3.2}, {2.0, 2.3}, {2.5, 2.5}}, {{4, 4}, {2.5, 2.6}, {nan, 1}}, {{nan, 4}, {nan, nan}, {3, nan}}});
@@ -178,7 +188,8 @@ TEST(Compare, counts_a_run_that_diverges_as_a_result) {
 TEST(Compare, refuses_runs_that_start_from_other_weights_or_data) {
   const test::SmallSweep files;
   const auto message = [&](const std::string& key) -> std::string {
-    Sweep sweep = load_sweep(files.write("[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\n"));
+    Sweep sweep =
+        load_sweep(files.write("[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\nset = { \"optim.group.0.beta1\" = 0.8 }\n"));
     sweep.arms[1].settings.push_back({key, "16"});
     try {
       run_comparison(sweep, files.path("out-" + key), ignore);
