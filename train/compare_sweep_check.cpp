@@ -90,10 +90,21 @@ void check_arm(const Sweep& sweep, const SweepArm& arm, const std::vector<IdleSe
       if (s.key == problem.keys[0]) fail_idle(sweep, s.place, fmt::format("arm \"{}\": ", arm.name), problem);
 }
 
-void check_point(const Sweep& sweep, const SweepArm& arm, const SweepPoint& point, const std::vector<IdleSetting>& idle) {
-  for (const IdleSetting& problem : idle)
-    for (const SweepSetting& s : point.settings)
-      if (s.key == problem.keys[0]) fail_idle(sweep, s.place, fmt::format("arm \"{}\" ({}): ", arm.name, point.label), problem);
+// A value of an axis may be idle at some points, where another axis makes it so, but it must act at one of its points.
+void check_axis(const Sweep& sweep, const SweepArm& arm, size_t axis, const std::vector<std::vector<IdleSetting>>& idle) {
+  const std::string& key = arm.axes[axis].key;
+  for (size_t value = 0; value < arm.axes[axis].values.size(); ++value) {
+    std::vector<std::vector<IdleSetting>> of_value;
+    std::string label;
+    for (size_t p = 0; p < arm.points.size(); ++p) {
+      if (arm.points[p].at[axis] != value) continue;
+      if (of_value.empty()) label = arm.points[p].label;
+      of_value.push_back(idle[p]);
+    }
+    for (const IdleSetting& problem : common_to(of_value))
+      if (problem.keys[0] == key)
+        fail_idle(sweep, arm.axes[axis].place, fmt::format("arm \"{}\" ({}): ", arm.name, label), problem);
+  }
 }
 
 }  // namespace
@@ -102,7 +113,7 @@ void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle) {
   std::vector<std::vector<IdleSetting>> of_arms;
   for (size_t a = 0; a < idle.size(); ++a) {
     const SweepArm& arm = sweep.arms[a];
-    for (size_t p = 0; p < idle[a].size(); ++p) check_point(sweep, arm, arm.points[p], idle[a][p]);
+    for (size_t axis = 0; axis < arm.axes.size(); ++axis) check_axis(sweep, arm, axis, idle[a]);
     of_arms.push_back(common_to(idle[a]));
     check_arm(sweep, arm, of_arms.back());
   }

@@ -11,7 +11,8 @@ void check_seed_keys(const Sweep& sweep, ConfigPlace seed_keys);
 // No setting for all runs may lose to the shared grid, nor one of --set (which has no place) to an arm.
 void check_settings_for_all(const Sweep& sweep, const std::vector<SweepAxis>& shared);
 void check_overrides(const Sweep& sweep);
-// What would change nothing: a setting of an arm or a grid in that arm's runs, one for all arms in all runs. idle[arm][point].
+// What would change nothing: a setting of an arm in that arm's runs, a value of a grid at all its points, one for all arms in all
+// runs. idle[arm][point].
 using IdleOfRuns = std::vector<std::vector<std::vector<IdleSetting>>>;
 void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle);
 // No run twice: points of an arm, and of two arms on the same axes, must differ in their configs; and no two arms may have the same

@@ -239,6 +239,29 @@ TEST(Sweep, repeats_the_baseline_under_seeds_of_its_own) {
   EXPECT_EQ(changes[1].key, "train.seed");
 }
 
+// Decays act only where weight_decay is not 0.
+TEST(Sweep, lets_a_value_of_the_grid_be_idle_at_some_points_but_not_at_all) {
+  const test::SmallSweep files;
+  const auto grid = [&](const std::string& decays, const std::string& axis, const std::string& arm) -> std::string {
+    try {
+      load_sweep(files.write("set = { \"optim.group.0.rule\" = \"adamw\" }\ngrid = { \"optim.group.0.weight_decay\" = " + decays +
+                                 ", \"optim.group.0.lr\" = [0.1, 0.2]" + axis + " }\n",
+                             kArm + arm, false));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  const std::string axis = ", \"optim.group.0.decay\" = [\"touched\", \"coupled\"]";
+  EXPECT_EQ(grid("[0, 0.1]", axis, ""), "");
+  EXPECT_EQ(grid("[0.1, 0]", axis, ""), "");
+  const std::string never = "optim.group.0.decay = \"coupled\"";
+  EXPECT_THAT(grid("[0]", axis, ""), AllOf(HasSubstr("sweep.toml:3:"), HasSubstr("arm \"a\""), HasSubstr(never)));
+  const std::string arm = "set = { \"optim.group.0.decay\" = \"coupled\" }\n";
+  EXPECT_EQ(grid("[0, 0.1]", "", arm), "");
+  EXPECT_THAT(grid("[0]", "", arm), AllOf(HasSubstr("sweep.toml:7:"), HasSubstr(never)));
+}
+
 TEST(Sweep, refuses_a_file_whose_name_can_name_no_directory_unless_it_has_a_name) {
   const test::SmallSweep files;
   const std::string text = read_text(files.write(kArm), 1 << 20);
