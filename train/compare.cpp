@@ -1,7 +1,9 @@
 #include "train/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -35,10 +37,37 @@ class Pairing {
   std::map<int64_t, Start> starts_;
 };
 
+// Runs must be of the same files: all of them, or those of one seed when data is what a seed makes.
+class SameData {
+ public:
+  explicit SameData(const std::vector<std::string>& seed_keys)
+      : by_seed_(
+            std::any_of(seed_keys.begin(), seed_keys.end(), [](const std::string& key) { return key.rfind("data.", 0) == 0; })) {}
+
+  void check(const std::string& who, const Config& config, int64_t seed, const RunResult& start) {
+    const auto [found, first] = starts_.emplace(by_seed_ ? seed : 0, Start{who, start.train_fingerprint, start.val_fingerprint});
+    if (first) return;
+    const Start& other = found->second;
+    const bool train = other.train != start.train_fingerprint;
+    if (!train && other.val == start.val_fingerprint) return;
+    const std::vector<std::string>& files = train || config.data.val.empty() ? config.data.train : config.data.val;
+    throw Error(fmt::format("[compare] '{}' had another content for {} than for {}, so their losses can't be compared",
+                            fmt::join(files, "', '"), other.who, who),
+                ErrorKind::kUsage, "put back what was there, or start anew in another directory with --out");
+  }
+
+ private:
+  struct Start {
+    std::string who, train, val;
+  };
+  bool by_seed_;
+  std::map<int64_t, Start> starts_;
+};
+
 class Runner {
  public:
   Runner(const Sweep& sweep, const std::string& directory, const std::function<void(const CompareProgress&)>& show)
-      : sweep_(sweep), directory_(directory), show_(show) {
+      : sweep_(sweep), directory_(directory), show_(show), data_(sweep.seed_keys) {
     for (const SweepArm& arm : sweep.arms) of_ += std::ssize(arm.points) * std::ssize(sweep.seeds);
     of_ += std::ssize(sweep.aa_seeds);
   }
@@ -64,10 +93,13 @@ class Runner {
   bool run_one(size_t arm, size_t point, int64_t seed) {
     const SweepArm& a = sweep_.arms[arm];
     const std::string& label = a.points[point].label;
-    RunRequest request{run_config(sweep_, arm, point, seed),
-                       join_path(directory_, fmt::format("runs/{}/{}/seed-{}", a.name, label, seed)), [&](const RunResult& start) {
+    const Config config = run_config(sweep_, arm, point, seed);
+    const std::string who = fmt::format("{} ({})", a.name, label);
+    RunRequest request{config, join_path(directory_, fmt::format("runs/{}/{}/seed-{}", a.name, label, seed)),
+                       [&](const RunResult& start) {
                          hold_directory();
-                         pairing_.check(fmt::format("{} ({})", a.name, label), seed, start);
+                         data_.check(fmt::format("{} under seed {}", who, seed), config, seed, start);
+                         pairing_.check(who, seed, start);
                        }};
     const auto begin = Clock::now();
     RunOutcome outcome = run_or_resume(request);
@@ -82,6 +114,7 @@ class Runner {
   const std::string& directory_;
   const std::function<void(const CompareProgress&)>& show_;
   std::optional<RunLock> lock_;
+  SameData data_;
   Pairing pairing_;
   RunResult last_;
   int64_t number_ = 0, of_ = 0;

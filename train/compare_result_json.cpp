@@ -52,6 +52,8 @@ Json to_json(const RunResult& r) {
             {"version", 1},
             {"weights_digest", r.weights_digest},
             {"data_digest", r.data_digest},
+            {"train_fingerprint", r.train_fingerprint},
+            {"val_fingerprint", r.val_fingerprint},
             {"diverged", r.diverged}};
   if (r.diverged) {
     json["why"] = r.why;
@@ -79,6 +81,8 @@ RunResult run_result_from_json(const Json& json) {
   RunResult r;
   r.weights_digest = json.at("weights_digest").get<std::string>();
   r.data_digest = json.at("data_digest").get<std::string>();
+  r.train_fingerprint = json.at("train_fingerprint").get<std::string>();
+  r.val_fingerprint = json.at("val_fingerprint").get<std::string>();
   r.diverged = json.at("diverged").get<bool>();
   if (r.diverged) {
     r.why = json.at("why").get<std::string>();

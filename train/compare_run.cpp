@@ -111,6 +111,8 @@ RunResult starting_point(TrainSession& session, const TokenCounts& counts) {
   RunResult result;
   result.weights_digest = weights_digest(session.model());
   result.data_digest = counts.data_digest;
+  result.train_fingerprint = session.corpus().train->fingerprint();
+  result.val_fingerprint = session.corpus().val->fingerprint();
   return result;
 }
 

@@ -34,6 +34,8 @@ struct RunResult {
   // What runs of one seed must have in common.
   std::string weights_digest;  // of the initial weights
   std::string data_digest;     // of every input and target in their order
+  // Of the content of data.train and data.val: what all runs must have in common, where no field of [data] gets the seed.
+  std::string train_fingerprint, val_fingerprint;
 
   bool diverged = false;  // a loss or gradient was not finite: nothing below is measured
   std::string why;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/small_sweep.h"
@@ -14,6 +15,7 @@
 namespace rowan {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Json = nlohmann::ordered_json;
 
@@ -224,6 +226,38 @@ TEST(Compare, does_not_mix_sweeps_and_shuts_a_second_one_out) {
   int64_t done_before = 0;
   run_comparison(wider, files.path("out"), [&](const CompareProgress& p) { done_before += p.outcome.done_before; });
   EXPECT_EQ(done_before, 6);
+}
+
+TEST(Compare, does_not_mix_runs_of_a_file_before_and_after_it_changed) {
+  const test::SmallSweep files;
+  const std::string text(400, 'a');
+  const auto write = [&](const std::string& name, const std::string& content) { std::ofstream(files.path(name)) << content; };
+  const Sweep sweep = load_sweep(files.write("[set]\n\"data.tokenizer\" = \"byte\"\n\"train.steps\" = 2\n\"data.train\" = \"" +
+                                             files.path("train.txt") + "\"\n\"data.val\" = \"" + files.path("val.txt") +
+                                             "\"\n[[arm]]\nname = \"a\"\n"));
+  for (const std::string changed : {"train.txt", "val.txt"}) {
+    write("train.txt", text);
+    write("val.txt", text);
+    const std::string out = files.path("out-" + changed);
+    EXPECT_THROW(run_comparison(sweep, out, [](const CompareProgress&) { throw Interrupted{}; }), Interrupted);
+    write(changed, text + "b");
+    try {
+      run_comparison(sweep, out, ignore);
+      ADD_FAILURE() << changed;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kUsage);
+      EXPECT_THAT(e.what(), AllOf(HasSubstr(files.path(changed)), HasSubstr("had another content")));
+    }
+    write(changed, text);
+    EXPECT_TRUE(run_comparison(sweep, out, ignore).comparison);
+  }
+}
+
+TEST(Compare, takes_data_of_its_own_for_every_seed_when_that_is_asked_for) {
+  const test::SmallSweep files;
+  const Sweep sweep =
+      load_sweep(files.write("seed_keys = [\"train.seed\", \"data.zipf.seed\"]\naa_seeds = [8, 9]\n", "[[arm]]\nname = \"a\"\n"));
+  EXPECT_TRUE(run_comparison(sweep, files.path("out"), ignore).comparison);
 }
 
 // The first step of Adam moves every element of a row by lr: |dw| / lr is sqrt(D) in every bucket.
