@@ -1,7 +1,6 @@
 #include "train/compare.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -51,8 +50,10 @@ class SameData {
     const bool train = other.train != start.train_fingerprint;
     if (!train && other.val == start.val_fingerprint) return;
     const std::vector<std::string>& files = train || config.data.val.empty() ? config.data.train : config.data.val;
-    throw Error(fmt::format("[compare] '{}' had another content for {} than for {}, so their losses can't be compared",
-                            fmt::join(files, "', '"), other.who, who),
+    std::string names;
+    for (const std::string& file : files) names += (names.empty() ? "'" : ", '") + file + "'";
+    throw Error(fmt::format("[compare] {} had another content for {} than for {}, so their losses can't be compared", names,
+                            other.who, who),
                 ErrorKind::kUsage, "put back what was there, or start anew in another directory with --out");
   }
 
