@@ -109,7 +109,7 @@ void RowDriver::touched_pass(const RowSparseGrad& grad) {
     Tensor scratch = rewrites_gradient() ? Tensor({tile_rows * width_}) : Tensor();
     for (int64_t first = begin; first < end; first += tile_rows) {
       const Tile tile{grad.ids().data() + first, grad.counts().data() + first, 0, std::min(tile_rows, end - first), width_};
-      prefetch(tile.ids + tile.rows, std::min(tile_rows, count - first - tile.rows));
+      prefetch(tile);
       update(tile, grad.values().data() + first * width_, scratch.data(), columns_of(begin));
     }
   });
@@ -133,7 +133,7 @@ void RowDriver::fused_pass(const Occurrences& o) {
     Tensor scratch({tile_rows * width_});
     for (int64_t first = begin; first < end; first += tile_rows) {
       const Tile tile{o.sorted.unique.data() + first, counts.data() + first, 0, std::min(tile_rows, end - first), width_};
-      prefetch(tile.ids + tile.rows, std::min(tile_rows, unique - first - tile.rows));
+      prefetch(tile);
       gather_tile(o, tile, first, long_sums, scratch.data());
       update(tile, scratch.data(), scratch.data(), columns_of(begin));
     }
@@ -152,15 +152,17 @@ void RowDriver::gather_tile(const Occurrences& o, const Tile& tile, int64_t firs
   }
 }
 
-// Weights and state of the rows that come next: they lie anywhere in memory.
-void RowDriver::prefetch(const int32_t* ids, int64_t rows) const {
-  for (int64_t k = 0; k < rows; ++k) {
-    const int64_t row = ids[k];
-    prefetch_row(weights_ + row * width_, width_);
+// Weights and state of the tile's rows, which lie anywhere in memory: all are asked for before the first is needed. Of a long row
+// the beginning, from where the processor goes on by itself; more would hold up what is asked for next.
+void RowDriver::prefetch(const Tile& tile) const {
+  constexpr int64_t kMost = 512 / static_cast<int64_t>(sizeof(Real));
+  for (int64_t k = 0; k < tile.rows; ++k) {
+    const int64_t row = tile.ids[k];
+    prefetch_row(weights_ + row * width_, std::min(kMost, width_));
     for (size_t s = 0; s < state_.layout.size(); ++s) {
       const int64_t stride = state_.stride(s);
-      if (!state_.slots[s].empty()) prefetch_row(state_.slots[s].data() + row * stride, stride);
-      if (!state_.bytes[s].empty()) prefetch_row(state_.bytes[s].data() + row * stride, stride);
+      if (!state_.slots[s].empty()) prefetch_row(state_.slots[s].data() + row * stride, std::min(kMost, stride));
+      if (!state_.bytes[s].empty()) prefetch_row(state_.bytes[s].data() + row * stride, std::min(kMost, stride));
     }
   }
 }

@@ -57,7 +57,7 @@ class RowDriver {
     return reducing_ ? partial_.data() + first_row / piece_rows() * width_ : nullptr;
   }
   void update(const Tile& tile, const Real* grad, Real* scratch, double* columns) const;
-  void prefetch(const int32_t* ids, int64_t rows) const;
+  void prefetch(const Tile& tile) const;
   void gather_tile(const Occurrences& o, const Tile& tile, int64_t first, const std::map<int64_t, Tensor>& long_sums,
                    Real* out) const;
   RowBlock block_of(const Tile& tile) const;
