@@ -87,10 +87,13 @@ TEST(ChangedRun, a_corpus_that_changed_in_its_place_is_refused) {
 
 TEST(ChangedRun, another_machine_is_said) {
   const CommandRun run;
-  ASSERT_EQ(run.train("a", {"train.steps=2"}).exit_code, 0);
-  EXPECT_THAT(run.resume("a").out, Not(HasSubstr("machine ")));
-  // OpenBLAS takes other kernels, as it would on an older processor.
-  const CommandResult r = CommandRun::rowan({"resume", run.path("a")}, {.environment = {{"OPENBLAS_CORETYPE", "Prescott"}}});
+  // OpenBLAS takes the kernels of two old processors. It takes the oldest by itself where the processor is newer than it knows.
+  const auto on = [](const std::string& processor, const std::vector<std::string>& arguments) {
+    return CommandRun::rowan(arguments, {.environment = {{"OPENBLAS_CORETYPE", processor}}});
+  };
+  ASSERT_EQ(on("Nehalem", run.train_arguments("a", {"train.steps=2"})).exit_code, 0);
+  EXPECT_THAT(on("Nehalem", {"resume", run.path("a")}).out, Not(HasSubstr("machine ")));
+  const CommandResult r = on("Prescott", {"resume", run.path("a")});
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("machine    "));
   EXPECT_THAT(r.out, HasSubstr("the last bits may differ"));
