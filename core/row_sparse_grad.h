@@ -24,11 +24,14 @@ struct SortedIds {
 };
 SortedIds sort_ids(std::span<const int32_t> ids);
 
+// What one thread takes of a table, in elements: tens of microseconds, against which handing it over costs nothing.
+inline constexpr int64_t kRowPieceElements = 16384;
+
 // How many sorted rows one thread takes at a time, in every loop over the rows of a batch. All cut alike, so that the core that
 // looked a row up is the one that updates it: where cores share no cache, taking back a row that the other one has read costs more
 // than the update. Narrow rows lie anywhere in memory as well, and waiting for them is what takes the time.
 inline int64_t rows_a_piece(int64_t width) {
-  return std::clamp<int64_t>(16384 / std::max<int64_t>(1, width), 1, 128);
+  return std::clamp<int64_t>(kRowPieceElements / std::max<int64_t>(1, width), 1, 128);
 }
 
 // The gradients of single occurrences of ids. The rows belong to the RowSparseGrad.

@@ -13,9 +13,6 @@ namespace rowan {
 
 class RowDriver {
  public:
-  // What one thread takes, in elements: tens of microseconds, against which handing it over costs nothing.
-  static constexpr int64_t kPieceElements = 16384;
-
   RowDriver(const RowOptimizer& rule, RowState& state, Parameter& p, const StepInfo& info);
 
   void dense(const Tensor& grad);  // every row has a gradient
@@ -44,7 +41,7 @@ class RowDriver {
   int64_t rows_of(int64_t elements) const { return std::max<int64_t>(1, elements / std::max<int64_t>(1, width_)); }
   int64_t dense_length() const { return flat_ ? rows_ * width_ : rows_; }  // elements as rows of one, or rows
   int64_t dense_width() const { return flat_ ? 1 : width_; }
-  int64_t dense_piece_rows() const { return std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, dense_width())); }
+  int64_t dense_piece_rows() const { return std::max<int64_t>(1, kRowPieceElements / std::max<int64_t>(1, dense_width())); }
   void dense_rows(const Real* grad, int64_t begin, int64_t end, double* columns) const;
   template <class Pass>
   void run(int64_t rows, const Pass& pass);

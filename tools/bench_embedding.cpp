@@ -24,6 +24,7 @@ void print_json(const EmbeddingBenchOptions& o, const EmbeddingBench& b) {
                                    {"tokens", o.tokens},
                                    {"zipf", o.zipf},
                                    {"rule", o.rule},
+                                   {"same_ids", o.same_ids},
                                    {"threads", current_threads()},
                                    {"repeats", b.repeats},
                                    {"touched_rows", b.touched_rows},
@@ -42,8 +43,8 @@ void print_json(const EmbeddingBenchOptions& o, const EmbeddingBench& b) {
 }
 
 void print_text(const EmbeddingBenchOptions& o, const EmbeddingBench& b) {
-  fmt::print("table       {} x {}, {} tokens a step with Zipf exponent {}, {}, {} {}\n", o.vocab, o.dim, o.tokens, o.zipf, o.rule,
-             current_threads(), current_threads() == 1 ? "thread" : "threads");
+  fmt::print("table       {} x {}, {} tokens a step{} with Zipf exponent {}, {}, {} {}\n", o.vocab, o.dim, o.tokens,
+             o.same_ids ? ", the same in each," : "", o.zipf, o.rule, current_threads(), current_threads() == 1 ? "thread" : "threads");
   fmt::print("touched     {:.0f} rows\n", b.touched_rows);
   fmt::print("time        {:.3f} ms (median of {}; a tenth below {:.3f}, a tenth above {:.3f})\n", b.total_ms, b.repeats, b.low_ms,
              b.high_ms);
@@ -74,6 +75,7 @@ void add_bench_embedding_command(CLI::App& app) {
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   command->add_option("--rule", b.rule, "The optimizer")->capture_default_str();
+  command->add_flag("--same-ids", b.same_ids, "The same ids in every step, not new ones: their rows stay in the caches");
   command->add_option("--repeats", b.repeats, "Measured steps (0: at least 20, and for about 2 seconds)")
       ->check(CLI::Range(0, 1000000));
   command->add_option("--threads", o->threads, "Threads (0: the physical cores)")->check(CLI::Range(0, 1024));

@@ -94,8 +94,10 @@ EmbeddingBench bench_embedding(const EmbeddingBenchOptions& o) {
   Tensor dy({1, o.tokens, o.dim});
   fill_normal(dy, {.purpose = Purpose::kTest}, 0, 1e-3);
   IdStream stream(o.vocab, o.zipf, o.tokens);
+  const Ids first = stream.next();
+  const auto next_ids = [&] { return o.same_ids ? first : stream.next(); };
   int64_t step = 0;
-  for (int warm = 0; warm < 3; ++warm) run_once(table, *rule, stream.next(), dy, ++step);
+  for (int warm = 0; warm < 3; ++warm) run_once(table, *rule, next_ids(), dy, ++step);
   const double before = measured_copy_rate();
   constexpr int64_t kFewest = 20, kMost = 2000;
   constexpr double kLongest = 2000;
@@ -105,7 +107,7 @@ EmbeddingBench bench_embedding(const EmbeddingBenchOptions& o) {
     const auto done = static_cast<int64_t>(samples.size());
     return o.repeats > 0 ? done >= o.repeats : done >= kFewest && (ms_between(start, Clock::now()) >= kLongest || done >= kMost);
   };
-  while (!enough()) samples.push_back(run_once(table, *rule, stream.next(), dy, ++step));
+  while (!enough()) samples.push_back(run_once(table, *rule, next_ids(), dy, ++step));
   return summarize(o, samples, std::max(before, measured_copy_rate()));
 }
 

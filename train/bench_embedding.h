@@ -1,7 +1,8 @@
 // Measures one training step of an embedding table alone: lookup, gradient, joining of repeated ids, update of the touched rows.
 //
 // The limit is the time that 28*U*D + 8*N*D bytes take at the machine's copy rate, for U touched rows, N tokens and width D: Adam
-// reads a gradient and reads and writes a weight and two moments a row; the lookup and its gradient pass over N rows.
+// reads a gradient and reads and writes a weight and two moments a row; the lookup and its gradient pass over N rows. Each step
+// draws new ids, unless same_ids.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,13 @@ struct EmbeddingBenchOptions {
   int64_t tokens = 4096;  // N
   double zipf = 1;        // id of rank r is drawn with probability in proportion to r^-zipf; 0: all alike
   std::string rule = "sparse_adam";
-  int64_t repeats = 0;  // 0: at least 20, and for about 2 seconds
+  bool same_ids = false;  // every step reads the same rows, which the caches then hold: what the work costs without the memory
+  int64_t repeats = 0;    // 0: at least 20, and for about 2 seconds
 };
 
 struct EmbeddingBench {
   int64_t repeats = 0;
-  double touched_rows = 0;                                                // median over the repetitions, which draw new ids each
+  double touched_rows = 0;                                                // median over the repetitions
   double gather_ms = 0, backward_ms = 0, coalesce_ms = 0, update_ms = 0;  // medians
   double total_ms = 0, low_ms = 0, high_ms = 0;                           // median; a tenth is faster, a tenth slower
   double limit_ms = 0;

@@ -24,18 +24,8 @@ std::string name_text(const std::string& text) {
 
 // A value without the quotes and brackets of TOML; of values that differ, as far as a field takes them, texts that differ.
 std::string label_text(const ConfigNode& node) {
-  switch (node.kind) {
-    case Kind::kString:
-      return name_text(node.text);
-    case Kind::kInteger:
-      return toml_text(node.integer);
-    case Kind::kReal:
-      return toml_text(node.real);
-    case Kind::kBool:
-      return toml_text(node.boolean);
-    default:
-      break;
-  }
+  if (node.kind == Kind::kString) return name_text(node.text);
+  if (node.kind != Kind::kArray) return toml_text(node);
   std::string list;
   for (const ConfigNode& item : node.items) {
     if (!list.empty()) list += '+';

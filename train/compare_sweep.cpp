@@ -68,11 +68,9 @@ std::string SweepReader::value_text(const ConfigNode& node) const {
     case Kind::kString:
       return toml_quote(node.text);
     case Kind::kInteger:
-      return toml_text(node.integer);
     case Kind::kReal:
-      return toml_text(node.real);
     case Kind::kBool:
-      return toml_text(node.boolean);
+      return toml_text(node);
     case Kind::kArray: {
       std::string text;
       for (const ConfigNode& item : node.items) text += (text.empty() ? "" : ", ") + value_text(item);

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "core/error.h"
 #include "core/nearest.h"
-#include "train/config_document.h"
 
 namespace rowan {
 namespace {
@@ -196,6 +196,13 @@ std::string toml_text(const std::vector<std::string>& value) {
   std::string text;
   for (const std::string& item : value) text += (text.empty() ? "" : ", ") + toml_quote(item);
   return fmt::format("[{}]", text);
+}
+
+std::string toml_text(const ConfigNode& value) {
+  if (value.kind == ConfigNode::Kind::kInteger) return toml_text(value.integer);
+  if (value.kind == ConfigNode::Kind::kReal) return toml_text(value.real);
+  ROWAN_ASSERT(value.kind == ConfigNode::Kind::kBool);
+  return toml_text(value.boolean);
 }
 
 std::string describe_expected(FieldType type, const Limits& limits) {

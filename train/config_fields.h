@@ -8,6 +8,7 @@
 
 #include "core/visit.h"
 #include "train/config.h"
+#include "train/config_document.h"
 
 namespace rowan {
 
@@ -51,6 +52,7 @@ std::string toml_text(int64_t value);
 std::string toml_text(bool value);
 std::string toml_text(const std::string& value);
 std::string toml_text(const std::vector<std::string>& value);
+std::string toml_text(const ConfigNode& value);  // a number, true or false; no other kind
 
 // "an integer from 1 to 1024", "a number above 0", "one of \"half\", \"interleaved\"".
 std::string describe_expected(FieldType type, const Limits& limits);

@@ -192,7 +192,9 @@ void check_untie(const Config& config) {
       fmt::format("train.untie_at copies the optimizer state of embed.tokens.weight to head.weight, but {} (rule \"{}\") and {} "
                   "(rule \"{}\") keep different state",
                   path, table->rule, head_path, head->rule),
-      "give both the same rule; learning rate and decay may differ");
+      table->rule == head->rule ? "give both the same counter and the other settings that the state depends on; learning rate and "
+                                  "decay may differ"
+                                : "give both the same rule; learning rate and decay may differ");
 }
 
 // Why a rule on whole matrices can't take a parameter; "" when it can.

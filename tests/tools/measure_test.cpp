@@ -76,6 +76,10 @@ TEST_F(Measure, bench_embedding_prints_the_agreed_fields) {
        {"touched_rows", "total_ms", "gather_ms", "update_ms", "limit_ms", "ratio_to_limit", "gb_per_s", "copy_gb_per_s"})
     EXPECT_GT(bench[field].get<double>(), 0) << field;
   EXPECT_LE(bench["touched_rows"].get<double>(), 64);
+  EXPECT_EQ(bench["same_ids"], false);
+  const CommandResult same = rowan({"bench", "embedding", "--vocab", "1000", "--dim", "16", "--tokens", "64", "--rule", "adam",
+                                    "--repeats", "3", "--same-ids", "--json"});
+  EXPECT_EQ(Json::parse(same.out)["same_ids"], true) << same.err;
 }
 
 TEST_F(Measure, bench_embedding_names_the_rules_when_there_is_no_such_one) {

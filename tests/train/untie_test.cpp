@@ -21,6 +21,7 @@ using test::refusal;
 using test::saved;
 using test::Trace;
 using test::uninterrupted;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kUntie = 4, kSteps = 8;
@@ -254,6 +255,9 @@ TEST(TiedConfig, is_refused_where_it_makes_no_sense_and_says_why) {
   EXPECT_THAT(refusal({"train.untie_at=3"}), HasSubstr("model.tied = false: it never is"));
   EXPECT_THAT(refusal({"train.untie_at=3", "model.tied=true", "optim.group.0.params=head.weight", "optim.group.0.rule=sgd"}),
               HasSubstr("keep different state"));
+  const Sets counters = {"train.untie_at=3",         "model.tied=true",           "optim.group.0.params=head.*",
+                         "optim.group.0.rule=adamw", "optim.group.0.counter=row", "optim.group.0.untouched=frozen"};
+  EXPECT_THAT(refusal(counters), AllOf(HasSubstr("keep different state"), HasSubstr("give both the same counter")));
   EXPECT_THAT(refusal({"train.untie_at=3", "model.tied=true", "optim.group.0.params=head.*", "optim.group.0.lr=1"}), "");
   EXPECT_THAT(refusal({"model.tied=true", "optim.group.0.params=head.*", "optim.group.0.lr=1"}), HasSubstr("matches no parameter"));
   EXPECT_THAT(refusal({"train.tied_two_source=true"}), HasSubstr("train.tied_two_source is for a tied table"));
