@@ -44,7 +44,8 @@ void print_json(const EmbeddingBenchOptions& o, const EmbeddingBench& b) {
 
 void print_text(const EmbeddingBenchOptions& o, const EmbeddingBench& b) {
   fmt::print("table       {} x {}, {} tokens a step{} with Zipf exponent {}, {}, {} {}\n", o.vocab, o.dim, o.tokens,
-             o.same_ids ? ", the same in each," : "", o.zipf, o.rule, current_threads(), current_threads() == 1 ? "thread" : "threads");
+             o.same_ids ? ", the same in each," : "", o.zipf, o.rule, current_threads(),
+             current_threads() == 1 ? "thread" : "threads");
   fmt::print("touched     {:.0f} rows\n", b.touched_rows);
   fmt::print("time        {:.3f} ms (median of {}; a tenth below {:.3f}, a tenth above {:.3f})\n", b.total_ms, b.repeats, b.low_ms,
              b.high_ms);

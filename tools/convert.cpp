@@ -1,6 +1,8 @@
 // rowan convert: signs an edited checkpoint anew, or strips it down to its weights.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <map>
 #include <memory>
 
@@ -8,6 +10,7 @@
 #include "tools/guarded.h"
 #include "tools/output.h"
 #include "train/checkpoint.h"
+#include "train/checkpoint_check.h"
 #include "train/checkpoint_hdf5.h"
 
 namespace rowan::tools {
@@ -57,7 +60,7 @@ void check_structure(const Hdf5Contents& contents, const std::string& path) {
   }
 }
 
-void write_out(const ConvertOptions& options, const Hdf5Contents& contents) {
+void write_out(const ConvertOptions& options, const Hdf5Contents& contents, const std::string& output) {
   CheckpointWriter writer;
   for (const auto& array : contents.arrays) {
     if (wanted(array.ref.path, options.weights_only)) writer.add(array.ref);
@@ -65,8 +68,7 @@ void write_out(const ConvertOptions& options, const Hdf5Contents& contents) {
   CheckpointInfo info = contents.info;
   info.complete = info.complete && !options.weights_only;
   const CheckpointImage image = writer.build(info);
-  publish_checkpoint(image, options.output, IfExists::kRefuse);
-  print("wrote    {}: step {}, {} bytes, digest {}\n", options.output, image.step(), image.bytes().size(), image.state_digest());
+  publish_checkpoint(image, output, IfExists::kRefuse);
 }
 
 // A checkpoint that verifies is read by our own reader; libhdf5 sees only the others.
@@ -82,12 +84,10 @@ Hdf5Contents contents_of(const Checkpoint& checkpoint) {
   return contents;
 }
 
-void run_convert(const ConvertOptions& options) {
+// Writes to `output` what of the input is wanted, signed.
+void convert(const ConvertOptions& options, const std::string& output) {
   const VerifyReport report = verify_checkpoint(options.input);
-  if (report.ok()) {
-    write_out(options, contents_of(Checkpoint::open(options.input)));
-    return;
-  }
+  if (report.ok()) return write_out(options, contents_of(Checkpoint::open(options.input)), output);
   if (!report.may_be_edited) throw Error(report.problem, ErrorKind::kData);
   std::map<std::string, std::string> before;
   for (const ArrayInfo& a : report.arrays) before[a.path] = a.checksum;
@@ -95,9 +95,35 @@ void run_convert(const ConvertOptions& options) {
     const Hdf5Contents contents = read_hdf5(options.input);
     check_structure(contents, options.input);
     if (!before.empty()) report_changes(contents, before);
-    write_out(options, contents);
+    write_out(options, contents, output);
   };
   run_guarded(work, options.input, File::open(options.input).size());
+}
+
+// Problems are those of the input, whatever the file was called that showed them, and of its data, whoever found them.
+Error about_input(const Error& e, const std::string& result, const ConvertOptions& options) {
+  std::string message = e.what();
+  for (size_t at; (at = message.find(result)) != std::string::npos;) message.replace(at, result.size(), options.input);
+  return Error(message, ErrorKind::kData, e.hint());
+}
+
+void run_convert(const ConvertOptions& options) {
+  if (file_exists(options.output)) fail_file("write", options.output, EEXIST);
+  const std::string signed_file = join_path(parent_directory(options.output), join_text(kTemporaryPrefix, getpid(), "-convert"));
+  remove_file(signed_file);
+  try {
+    convert(options, signed_file);
+    Checkpoint result = Checkpoint::open(signed_file);
+    check_usable(result);  // what training would refuse is not signed
+    rename_without_replacing(signed_file, options.output);
+  } catch (const Error& e) {
+    remove_file(signed_file);
+    throw about_input(e, signed_file, options);
+  }
+  sync_directory(parent_directory(options.output));
+  const Checkpoint checkpoint = Checkpoint::open(options.output);
+  print("wrote    {}: step {}, {} bytes, digest {}\n", options.output, checkpoint.integer("/train/step"), checkpoint.file_bytes(),
+        checkpoint.state_digest());
 }
 
 void add_convert_command(CLI::App& app) {

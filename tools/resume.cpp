@@ -3,6 +3,7 @@
 
 #include "tools/command.h"
 #include "tools/training.h"
+#include "train/signals.h"
 
 namespace rowan::tools {
 namespace {
@@ -19,7 +20,10 @@ void add_resume_command(CLI::App& app) {
   command->add_option("run", o->directory, "Directory of the run")->required()->type_name("DIR");
   add_set_option(*command, o->overrides);
   command->add_flag("--strict", o->strict, "Refuse when the newest checkpoint is damaged, instead of taking the newest good one");
-  command->callback([o] { resume_run(o->directory, o->overrides, nullptr, o->strict); });
+  command->callback([o] {
+    const IgnoredSignals ignored({SIGUSR1, SIGPIPE});
+    resume_run(o->directory, o->overrides, nullptr, o->strict);
+  });
 }
 ROWAN_COMMAND(add_resume_command);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -164,6 +165,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   occupy_closed_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is then an error (EFBIG), as a full device is
   try {
     const int code = run(argc, argv);
     flush_stdout();

@@ -4,6 +4,7 @@
 #include "core/parallel.h"
 #include "tools/command.h"
 #include "tools/training.h"
+#include "train/signals.h"
 
 namespace rowan::tools {
 namespace {
@@ -17,7 +18,7 @@ struct TrainOptions {
 // With --resume, a run that died before its first checkpoint starts again in its place, and nothing of it is removed: another
 // process may have saved one since we looked, and only under the lock can we tell.
 RunDir place_of_run(const std::string& directory, const TrainOptions& o) {
-  if (!o.resume || !file_exists(join_path(directory, "config.toml"))) return RunDir::create(directory, o.overwrite);
+  if (!o.resume || !directory_exists(join_path(directory, "checkpoints"))) return RunDir::create(directory, o.overwrite);
   RunDir run = RunDir::open(directory);
   if (!checkpoint_steps(directory).empty())
     throw Error("[train] another process has just saved a checkpoint in '" + directory + "'", ErrorKind::kData,
@@ -26,6 +27,7 @@ RunDir place_of_run(const std::string& directory, const TrainOptions& o) {
 }
 
 void run_train(const TrainOptions& o) {
+  const IgnoredSignals ignored({SIGUSR1, SIGPIPE});
   const Config config = load_config(o.config, o.overrides);
   const std::string directory = o.out.empty() ? "runs/" + config.name : o.out;
   if (o.resume && !checkpoint_steps(directory).empty()) return resume_run(directory, {}, &config, false);

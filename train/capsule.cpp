@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "train/counters.h"
 #include "train/file.h"
+#include "train/json_text.h"
 #include "train/run_dir.h"
 
 namespace rowan {
@@ -73,8 +75,10 @@ void follow(TrainSession& session, const StepResult& result, const std::string& 
 Capsule run_to(TrainSession& session, const Capsule& capsule, const std::string& run) {
   while (true) {
     const int64_t done = session.steps_done();
+    if (done >= session.config().train.steps)
+      fail_data("[replay] the run ends at step ", done, ", before the position of the capsule, ", capsule.position);
     const StepResult result = session.step();
-    if (result.position == capsule.position && !result.updated()) return make_capsule(result, done, capsule.action);
+    if (result.position == capsule.position && !result.updated()) return make_capsule(result, done, capsule.action, capsule.config);
     if (result.position >= capsule.position)
       fail_data("[replay] step ", done + 1, " does not go wrong this time; the data, the config or the machine is another one");
     if (!result.updated()) follow(session, result, run);
@@ -83,11 +87,12 @@ Capsule run_to(TrainSession& session, const Capsule& capsule, const std::string&
 
 }  // namespace
 
-Capsule make_capsule(const StepResult& result, int64_t steps_done, const std::string& action) {
+Capsule make_capsule(const StepResult& result, int64_t steps_done, const std::string& action, const std::string& config) {
   Capsule capsule{.steps_done = steps_done,
                   .position = result.position,
                   .what = result.what,
                   .action = action,
+                  .config = config,
                   .loss = number_text(result.loss),
                   .samples = result.samples,
                   .norms = {}};
@@ -100,7 +105,7 @@ std::string capsule_json(const Capsule& capsule) {
            {"step", capsule.failed_step()}, {"steps_done", capsule.steps_done},
            {"what", capsule.what},          {"action", capsule.action},
            {"loss", capsule.loss},          {"position", capsule.position},
-           {"samples", capsule.samples}};
+           {"samples", capsule.samples},    {"config", capsule.config}};
   out["parameters"] = Json::array();
   for (const Capsule::Norms& n : capsule.norms)
     out["parameters"].push_back({{"name", n.name}, {"weight_norm", n.weight}, {"gradient_norm", n.gradient}});
@@ -110,7 +115,11 @@ std::string capsule_json(const Capsule& capsule) {
 Capsule read_capsule(const std::string& path) {
   const std::string text = read_text(path, kLargestCapsule);
   try {
-    const Json in = Json::parse(text);
+    const Json in = parse_json<Json>(text);
+    for (const char* count : {"steps_done", "position"})
+      if (!in.at(count).is_number_unsigned() || in.at(count).get<uint64_t>() > static_cast<uint64_t>(kLargestCount))
+        fail_data("[replay] '", path, "': ", count, " is ", in.at(count).dump(), "; an integer from 0 to ", kLargestCount,
+                  " was expected");
     if (in.at("format") != "rowan-capsule" || in.at("version") != 1)
       fail_data("[replay] '", path, "' is not a capsule of version 1");
     Capsule capsule;
@@ -121,7 +130,7 @@ Capsule read_capsule(const std::string& path) {
     in.at("loss").get_to(capsule.loss);
     in.at("samples").get_to(capsule.samples);
     for (const Json& n : in.at("parameters")) capsule.norms.push_back({n.at("name"), n.at("weight_norm"), n.at("gradient_norm")});
-    if (capsule.steps_done < 0 || capsule.position < 0) fail_data("[replay] '", path, "' names a step or a position below 0");
+    if (in.contains("config")) in.at("config").get_to(capsule.config);
     return capsule;
   } catch (const Json::exception& e) {
     fail_data("[replay] '", path, "' is not a capsule: ", e.what());
@@ -156,13 +165,17 @@ Replay replay_capsule(const std::string& path, const Capsule& capsule) {
   const std::string folder = parent_directory(path), run = folder == "." ? ".." : parent_directory(folder);
   std::optional<Checkpoint> checkpoint = checkpoint_before(run, capsule);
   Replay replay;
+  // What the run's config says now may have been changed by a resume after the step.
+  const auto config_or = [&](const auto& other) { return capsule.config.empty() ? other() : parse_config(capsule.config, path); };
   if (checkpoint) {
-    TrainSession session(checkpoint_config(*checkpoint), checkpoint_tokenizer(*checkpoint));
+    const Config saved = checkpoint_config(*checkpoint), config = config_or([&] { return saved; });
+    check_resume_changes(saved, config);
+    TrainSession session(config, checkpoint_tokenizer(*checkpoint));
     session.load(*checkpoint);
     replay.start = checkpoint->path();
     replay.again = run_to(session, capsule, run);
   } else {
-    TrainSession session(load_config(join_path(run, "config.toml")));
+    TrainSession session(config_or([&] { return load_config(join_path(run, "config.toml")); }));
     replay.start = "the initial weights";
     replay.again = run_to(session, capsule, run);
   }

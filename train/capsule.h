@@ -15,6 +15,7 @@ struct Capsule {
   int64_t position = 0;    // of the loader, before the step
   std::string what;        // "the loss is nan"
   std::string action;      // what the run did: "stop", "skip", "rewind"
+  std::string config;      // of the run, resolved, as TOML; "" in capsules of older versions
   std::string loss;        // shortest text that reads back to the same bits; "nan", "inf", "-inf"
   std::vector<int64_t> samples;
   struct Norms {
@@ -26,7 +27,7 @@ struct Capsule {
   int64_t failed_step() const { return steps_done + 1; }
 };
 
-Capsule make_capsule(const StepResult& result, int64_t steps_done, const std::string& action);
+Capsule make_capsule(const StepResult& result, int64_t steps_done, const std::string& action, const std::string& config);
 std::string capsule_json(const Capsule& capsule);
 // Trusts nothing: Error (kData) for what is no capsule.
 Capsule read_capsule(const std::string& path);

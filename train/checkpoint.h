@@ -118,13 +118,19 @@ struct VerifyReport {
   std::vector<std::string> damaged;  // arrays whose bytes do not have their checksum
   std::vector<ArrayInfo> arrays;     // of its index, when that can be read
   bool may_be_edited = false;        // it looks like a checkpoint, or HDF5, that somebody changed
-  // The problem is that the file can't be looked at: it is missing, no file, or the system refuses to open it. Nothing is said
-  // about what is in it. A device that can't give the bytes back (EIO) is damage.
+  // The problem is that the file can't be looked at: it is missing, no file, of a newer Rowan, or the system refuses to open it.
+  // Nothing is said about what is in it. A device that can't give the bytes back (EIO) is damage.
   bool unreadable = false;
 
   bool ok() const { return problem.empty(); }
 };
 VerifyReport verify_checkpoint(const std::string& path, FileSystem& files = system_files());
+
+// A whole checkpoint that a newer Rowan wrote: not damaged, and not to be replaced.
+class NewerFormat : public Error {
+ public:
+  using Error::Error;
+};
 
 // A verified checkpoint, open for reading. It stays readable when the file is removed meanwhile.
 class Checkpoint {

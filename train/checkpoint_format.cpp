@@ -92,9 +92,9 @@ CheckpointHeader parse_header(std::span<const uint8_t> start, int64_t file_bytes
   const CheckpointHeader header = decode(start);
   const uint32_t version = header.version;
   if (version > kCheckpointVersion) {
-    throw Error(join_text("[checkpoint] '", path, "' has format version ", version,
-                          "; this program (Rowan " ROWAN_VERSION ") knows versions up to ", kCheckpointVersion),
-                ErrorKind::kData, "read it with a newer Rowan");
+    throw NewerFormat(join_text("[checkpoint] '", path, "' has format version ", version,
+                                "; this program (Rowan " ROWAN_VERSION ") knows versions up to ", kCheckpointVersion),
+                      ErrorKind::kData, "read it with a newer Rowan");
   }
   if (file_bytes != header.file_bytes) {
     const bool cut = file_bytes < header.file_bytes;

@@ -28,7 +28,7 @@ void CheckpointSaver::start(CheckpointImage image, bool best, int64_t keep_last,
     SavedCheckpoint saved{.step = held.step(),
                           .path = run_.checkpoint_path(held.step()),
                           .bytes = static_cast<int64_t>(held.bytes().size()),
-                          .problems = run_.retain(keep_last, keep_also)};
+                          .problems = run_.retain(keep_last, {keep_also, held.step()})};
     saved.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     return saved;
   };

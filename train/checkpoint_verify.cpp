@@ -42,6 +42,7 @@ void locate_damage(const File& file, VerifyReport& report) {
 
 // Whether an error tells of the file's content, and not of the way to it.
 bool is_damage(const Error& error) {
+  if (dynamic_cast<const NewerFormat*>(&error) != nullptr) return false;
   const auto* of_system = dynamic_cast<const FileError*>(&error);
   return of_system == nullptr || of_system->code() == EIO;
 }

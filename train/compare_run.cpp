@@ -7,6 +7,7 @@
 
 #include "train/compare_result_json.h"
 #include "train/digest.h"
+#include "train/json_text.h"
 #include "train/machine_rates.h"
 #include "train/run_start.h"
 #include "train/touch_log.h"
@@ -71,7 +72,7 @@ LoggedRun read_log(const std::string& path) {
   LoggedRun log;
   const std::string text = read_text(path, kLargestLog);
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const Json event = Json::parse(text.substr(begin, end - begin));
+    const Json event = parse_json<Json>(std::string_view(text).substr(begin, end - begin));
     const std::string what = event.at("event").get<std::string>();
     if (what == "eval") log.losses[event.at("step").get<int64_t>()] = event.at("loss").get<double>();
     if (what == "touch") take_touches(event, log);
@@ -141,7 +142,7 @@ bool run_is_done(const std::string& directory) {
 RunResult load_run_result(const std::string& directory) {
   const std::string path = join_path(directory, kResultFile);
   try {
-    return run_result_from_json(Json::parse(read_text(path, kLargestResult)));
+    return run_result_from_json(parse_json<Json>(read_text(path, kLargestResult)));
   } catch (const Json::exception& e) {
     throw Error(fmt::format("[compare] '{}' is not what was written there: {}", path, e.what()), ErrorKind::kData,
                 "remove it: the run's measurements are then made again");

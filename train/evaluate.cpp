@@ -7,11 +7,18 @@ namespace rowan {
 
 EvalResult evaluate(Gpt& model, const std::shared_ptr<const Examples>& split, const Tokenizer& tokenizer, int64_t batch_size,
                     int64_t max_tokens) {
+  return *evaluate_unless([] { return false; }, model, split, tokenizer, batch_size, max_tokens);
+}
+
+std::optional<EvalResult> evaluate_unless(const std::function<bool()>& give_up, Gpt& model,
+                                          const std::shared_ptr<const Examples>& split, const Tokenizer& tokenizer,
+                                          int64_t batch_size, int64_t max_tokens) {
   const NoGrad no_grad;
   EvalResult result;
   double nats = 0;
   EvalBatches batches(split, batch_size, max_tokens);
   for (Batch batch; batches.next(batch);) {
+    if (give_up()) return std::nullopt;
     HeadStats stats;
     model.loss(batch.inputs, batch.targets, 1.0, {}, &stats);
     nats += stats.loss_sum;

@@ -1,7 +1,9 @@
 // Evaluation over a whole split: every target once, no dropout, no tape. Nothing of it reaches the training state.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 
 #include "layers/gpt.h"
 #include "train/data_loader.h"
@@ -20,5 +22,9 @@ struct EvalResult {
 // max_tokens 0: the whole split. The result does not depend on batch_size beyond rounding.
 EvalResult evaluate(Gpt& model, const std::shared_ptr<const Examples>& split, const Tokenizer& tokenizer, int64_t batch_size,
                     int64_t max_tokens = 0);
+// The same, asked between batches whether to give up: nothing then.
+std::optional<EvalResult> evaluate_unless(const std::function<bool()>& give_up, Gpt& model,
+                                          const std::shared_ptr<const Examples>& split, const Tokenizer& tokenizer,
+                                          int64_t batch_size, int64_t max_tokens);
 
 }  // namespace rowan

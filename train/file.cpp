@@ -34,6 +34,7 @@ void fail_file(const std::string& action, const std::string& path, int code, int
     hint =
         code == ENOSPC ? "make room on the device, or write to another one" : "your quota is used up: remove files or ask for more";
   }
+  if (code == EEXIST) hint = "nothing is overwritten: choose another name, or remove what is there";
   throw FileError(message, code, hint);
 }
 

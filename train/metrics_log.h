@@ -18,13 +18,15 @@ class MetricsLog {
   void append(std::string_view line);
   void sync();  // before a checkpoint that the lines belong to is published
 
-  // Cuts the file before the first line whose "step" is above `step`, and cuts a last line that a kill left incomplete, or
-  // one of more than 16 MiB with what follows.
-  void rewind(int64_t step);
+  // Cuts the file before the first event whose "step" is above `step`, and a last line that a kill left incomplete. Lines that the
+  // log can't have written cut nothing; "", or what to say about them.
+  std::string rewind(int64_t step);
+  bool evaluated() const { return evaluated_; }  // rewind() met an evaluation of its step
 
  private:
   File file_;
-  int64_t size_;  // of the whole lines
+  int64_t size_ = 0;  // of the whole lines
+  bool evaluated_ = false;
 };
 
 }  // namespace rowan

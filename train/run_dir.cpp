@@ -28,13 +28,22 @@ std::string checkpoints_of(const std::string& directory) {
 bool is_lock(const std::string& name) {
   return name.starts_with(RunLock::kFileName);
 }
-bool is_temporary(const std::string& name) {
-  return name.starts_with(kTemporaryPrefix);
+// What dead processes leave behind: .tmp-<pid>-<number>, -link or -convert.
+bool is_temporary(std::string_view name) {
+  if (!name.starts_with(kTemporaryPrefix)) return false;
+  name.remove_prefix(kTemporaryPrefix.size());
+  const size_t pid = std::min(name.find_first_not_of("0123456789"), name.size());
+  const std::string_view rest = name.substr(pid);
+  return pid > 0 && rest.size() > 1 && rest[0] == '-' &&
+         (rest == "-link" || rest == "-convert" || rest.find_first_not_of("0123456789", 1) == std::string_view::npos);
 }
 // What a run consists of, the lock and temporary files aside.
 bool is_of_a_run(const std::string& name) {
   return name == "config.toml" || name == "metrics.jsonl" || name == "best.h5" || name == "checkpoints" || name == "capsules" ||
-         name.starts_with("tokenizer.");
+         name == "tokenizer.json";
+}
+bool is_capsule(const std::string& name) {
+  return name.starts_with(kStepPrefix) && name.ends_with(".json");
 }
 
 FoundCheckpoint latest_of(const std::string& directory, const std::vector<int64_t>& steps, bool strict, FileSystem& files) {
@@ -45,10 +54,13 @@ FoundCheckpoint latest_of(const std::string& directory, const std::vector<int64_
       Checkpoint checkpoint = Checkpoint::open(path, files);
       check_step(checkpoint, *step);
       return {std::move(checkpoint), std::move(skipped)};
+    } catch (const NewerFormat&) {  // not damaged: whoever goes on from an older one would throw this one away
+      throw;
     } catch (const FileError& e) {
-      // A bad sector is damage. Too many open files, missing rights and the like say nothing about the file: older ones would be no
-      // better, and going on with one would throw away what the newest holds.
-      if (strict || e.code() != EIO) throw;
+      // A bad sector is damage, and a name without a file was removed meanwhile or leads nowhere. Too many open files, missing
+      // rights and the like say nothing about the file: older ones would be no better, and going on with one would throw away what
+      // the newest holds.
+      if (strict || (e.code() != EIO && e.code() != ENOENT)) throw;
       skipped.push_back({path, e.what()});
     } catch (const Error& e) {
       if (strict) throw;
@@ -63,9 +75,8 @@ FoundCheckpoint latest_of(const std::string& directory, const std::vector<int64_
 // Whether a run is there; Error when a new one may not begin in this directory.
 bool check_place(const std::string& path, bool overwrite, FileSystem& files) {
   const std::vector<std::string> names = list_directory(path, files);
-  const bool run = std::any_of(names.begin(), names.end(), is_of_a_run);
-  const auto other =
-      std::find_if(names.begin(), names.end(), [](const auto& n) { return !is_of_a_run(n) && !is_lock(n) && !is_temporary(n); });
+  const bool run = directory_exists(checkpoints_of(path), files);  // the first thing that a run makes, and the last that it loses
+  const auto other = std::find_if(names.begin(), names.end(), [](const auto& n) { return !is_lock(n) && !is_temporary(n); });
   if (!run && other != names.end()) {
     throw Error("[run] '" + path + "' is not empty and not a run: it has '" + *other + "'", ErrorKind::kUsage,
                 "choose another directory with --out");
@@ -107,9 +118,9 @@ FoundCheckpoint find_checkpoint(const std::string& path, bool strict, FileSystem
   if (!directory_exists(path, files)) return {Checkpoint::open(path, files), {}};
   const std::vector<int64_t> steps = checkpoint_steps(path, files);
   if (!steps.empty()) return latest_of(path, steps, strict, files);
-  const bool run = file_exists(join_path(path, "config.toml"), files);
+  const bool run = directory_exists(checkpoints_of(path), files);
   throw Error("[run] '" + path + "' " + (run ? "has no checkpoint yet" : "is not the directory of a run: it has no checkpoints"),
-              ErrorKind::kData, run ? "start it again with `rowan train --overwrite`" : "");
+              ErrorKind::kData, run ? "start it again with `rowan train CONFIG --out " + path + " --resume`" : "");
 }
 
 // --- writing
@@ -128,11 +139,10 @@ RunDir RunDir::open(const std::string& path, FileSystem& files) {
   if (!directory_exists(path, files)) {
     throw Error("[run] there is no run in '" + path + "': no such directory", ErrorKind::kData);
   }
-  if (!file_exists(join_path(path, "config.toml"), files) && !directory_exists(checkpoints_of(path), files)) {
-    throw Error("[run] '" + path + "' is not the directory of a run: it has neither config.toml nor checkpoints", ErrorKind::kData);
+  if (!directory_exists(checkpoints_of(path), files)) {
+    throw Error("[run] '" + path + "' is not the directory of a run: it has no folder 'checkpoints'", ErrorKind::kData);
   }
   RunDir dir(path, RunLock::acquire(path, files), files);
-  make_directories(checkpoints_of(path), files);
   dir.remove_temporaries();
   return dir;
 }
@@ -142,7 +152,9 @@ std::string RunDir::checkpoint_path(int64_t step) const {
 }
 
 void RunDir::remove_temporaries() {
-  for (const std::string& folder : {path_, checkpoints_of(path_)}) {
+  lock_.remove_leftovers();
+  for (const std::string& folder : {path_, checkpoints_of(path_), file("capsules")}) {
+    if (!directory_exists(folder, *files_)) continue;
     for (const std::string& name : list_directory(folder, *files_)) {
       if (is_temporary(name)) remove_file(join_path(folder, name), *files_);
     }
@@ -152,7 +164,8 @@ void RunDir::remove_temporaries() {
 void RunDir::remove_run() {
   // Checkpoints last: as long as one is left, what is left can be resumed.
   if (const std::string capsules = file("capsules"); directory_exists(capsules, *files_))
-    for (const std::string& name : list_directory(capsules, *files_)) remove_file(join_path(capsules, name), *files_);
+    for (const std::string& name : list_directory(capsules, *files_))
+      if (is_capsule(name)) remove_file(join_path(capsules, name), *files_);
   for (const std::string& name : list_directory(path_, *files_)) {
     if (is_of_a_run(name) && name != "checkpoints" && name != "capsules" && name != "config.toml") remove_file(file(name), *files_);
   }
@@ -166,6 +179,8 @@ bool RunDir::verifies(int64_t step) {
   bool good = true;
   try {
     check_step(Checkpoint::open(checkpoint_path(step), *files_), step);
+  } catch (const NewerFormat&) {
+    throw;
   } catch (const Error&) {
     good = false;
   }
@@ -173,17 +188,19 @@ bool RunDir::verifies(int64_t step) {
 }
 
 void RunDir::save(const CheckpointImage& image) {
+  lock_.check();
   const int64_t step = image.step();
   const std::string path = checkpoint_path(step);
   IfExists if_exists = IfExists::kRefuse;
   if (file_exists(path, *files_)) {
     verified_.erase(step);
     if (verifies(step)) {
-      if (Checkpoint::open(path, *files_).state_digest() == image.state_digest()) {
+      const bool same = Checkpoint::open(path, *files_).state_digest() == image.state_digest();
+      if (same && replaceable_ != step) {
         sync_directory(checkpoints_of(path_), *files_);  // what may have failed last time
         return;
       }
-      fail_data("[run] '", path, "' exists and holds another state of step ", step);
+      if (!same) fail_data("[run] '", path, "' exists and holds another state of step ", step);
     }
     if_exists = IfExists::kReplace;
   }
@@ -193,11 +210,13 @@ void RunDir::save(const CheckpointImage& image) {
 }
 
 void RunDir::set_best(int64_t step) {
+  lock_.check();
   if (!verifies(step)) fail_data("[run] '", checkpoint_path(step), "' does not verify; best.h5 stays as it is");
   publish_link(checkpoint_path(step), best_path(), *files_);
 }
 
 void RunDir::discard_after(int64_t step) {
+  lock_.check();
   for (const int64_t s : checkpoint_steps(path_, *files_)) {
     if (s <= step) continue;
     remove_file(checkpoint_path(s), *files_);
@@ -206,17 +225,18 @@ void RunDir::discard_after(int64_t step) {
   sync_directory(checkpoints_of(path_), *files_);
 }
 
-std::vector<std::string> RunDir::retain(int64_t keep, int64_t also) {
+std::vector<std::string> RunDir::retain(int64_t keep, std::initializer_list<int64_t> also) {
+  lock_.check();
   std::vector<std::string> problems;
   const std::vector<int64_t> steps = checkpoint_steps(path_, *files_);
   int64_t good = 0;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (good < std::max<int64_t>(keep, 1)) {
-      good += verifies(*step);
-      continue;
-    }
-    if (*step == also) continue;
     try {
+      if (good < std::max<int64_t>(keep, 1)) {
+        good += verifies(*step);
+        continue;
+      }
+      if (std::find(also.begin(), also.end(), *step) != also.end()) continue;
       remove_file(checkpoint_path(*step), *files_);
       verified_.erase(*step);
     } catch (const Error& e) {

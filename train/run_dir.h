@@ -36,13 +36,14 @@ void check_step(const Checkpoint& checkpoint, int64_t step);  // throws when it 
 // For the one process that writes to the run. Not for use by two threads at once.
 class RunDir {
  public:
-  // A new run. An existing run is refused (Error, kUsage) unless `overwrite`, which removes what Rowan made there and nothing
-  // else; a directory with other things in it and no run is refused always.
+  // A new run. A directory with a folder `checkpoints` is a run's: refused (Error, kUsage) unless `overwrite`, which removes what
+  // Rowan made there and nothing else. A directory with other things in it is refused always.
   static RunDir create(const std::string& path, bool overwrite, FileSystem& files = system_files());
   // A run to go on with. Removes what dead processes left half-written.
   static RunDir open(const std::string& path, FileSystem& files = system_files());
 
   const std::string& path() const { return path_; }
+  void check_owner() { lock_.check(); }  // throws LockLost
   std::string file(const std::string& name) const { return join_path(path_, name); }
   std::string config_path() const { return file("config.toml"); }
   std::string metrics_path() const { return file("metrics.jsonl"); }
@@ -50,25 +51,29 @@ class RunDir {
   std::string checkpoint_path(int64_t step) const;
 
   // Publishes checkpoints/step-<step>.h5. A file of that name is replaced only if it does not verify; when it verifies and holds
-  // the same state there is nothing to do; another state is an Error.
+  // the same state there is nothing to do; another state is an Error. This and all that follow throw LockLost when the directory
+  // has become another process's.
   void save(const CheckpointImage& image);
+  // Of this step a file of the same state is replaced: what is no part of the state, such as the best loss, has changed.
+  void replace_at(int64_t step) { replaceable_ = step; }
   // Makes best.h5 the checkpoint of `step`, after that has verified.
   void set_best(int64_t step);
-  // Removes all but the newest `keep` (at least 1) checkpoints that verify, and that of step `also`. Damaged ones do not count. To
-  // be called after save(). What could not be removed is returned, one message each: it is no reason to stop a run.
-  std::vector<std::string> retain(int64_t keep, int64_t also = -1);
+  // Removes all but the newest `keep` (at least 1) checkpoints that verify, and those of the steps `also`. Damaged ones do not
+  // count. To be called after save(). What could not be removed is returned, one message each: it is no reason to stop a run.
+  std::vector<std::string> retain(int64_t keep, std::initializer_list<int64_t> also = {});
   // Removes the checkpoints after `step`: a run that went back to it takes another way from there.
   void discard_after(int64_t step);
 
  private:
   RunDir(std::string path, RunLock lock, FileSystem& files) : path_(std::move(path)), lock_(std::move(lock)), files_(&files) {}
-  bool verifies(int64_t step);
+  bool verifies(int64_t step);  // throws NewerFormat
   void remove_temporaries();
   void remove_run();
 
   std::string path_;
   RunLock lock_;
   FileSystem* files_;
+  int64_t replaceable_ = -1;
   std::map<int64_t, bool> verified_;  // by step: what this process has read back itself
 };
 

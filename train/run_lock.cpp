@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -74,7 +75,7 @@ std::optional<LockOwner> parse(const std::string& text) {
     if (key == "boot") owner.boot = value, ++found;
     if (key == "start") owner.start = to_number(value), ++found;
   }
-  if (found != 4 || owner.pid <= 0) return std::nullopt;
+  if (found != 4 || owner.pid <= 0 || owner.pid > std::numeric_limits<pid_t>::max()) return std::nullopt;
   return owner;
 }
 
@@ -97,6 +98,12 @@ std::optional<Claim> read_claim(const std::string& path, FileSystem& files) {  /
     if (e.code() == ENOENT) return std::nullopt;
     throw;
   }
+}
+
+File lock_file(const std::string& path, FileSystem& files) {
+  File file = File::append(path, files);  // open to write: over NFS flock asks for that
+  files.lock(file.descriptor());          // an addition: where it is not supported the file alone is the lock
+  return file;
 }
 
 [[noreturn]] void fail_in_use(const std::string& path, const Claim& claim) {
@@ -185,9 +192,36 @@ bool RunLock::try_create(const std::string& path, FileSystem& files) {
 }
 
 RunLock RunLock::hold(const std::string& path, FileSystem& files) {
-  File file = File::append(path, files);  // open to write: over NFS flock asks for that
-  files.lock(file.descriptor());          // an addition: where it is not supported the file alone is the lock
-  return RunLock(std::unique_ptr<Held>(new Held{path, LockOwner::self(), std::move(file), &files}));
+  return RunLock(std::unique_ptr<Held>(new Held{path, LockOwner::self(), lock_file(path, files), &files}));
+}
+
+void RunLock::check() {
+  const std::optional<Claim> claim = read_claim(held_->path, *held_->files);
+  if (claim && claim->owner == held_->owner) return;
+  if (!claim && directory_exists(parent_directory(held_->path), *held_->files) && try_create(held_->path, *held_->files)) {
+    held_->flocked = lock_file(held_->path, *held_->files);
+    return;
+  }
+  const std::string who = claim && claim->owner
+                              ? join_text("belongs to process ", claim->owner->pid, " on host ", claim->owner->host)
+                              : "is gone or can't be read";
+  throw LockLost(join_text("[run] '", parent_directory(held_->path), "' is no longer this run's: '", held_->path, "' ", who),
+                 ErrorKind::kData, "it was moved, removed or unlocked while this run wrote there; this run has stopped writing");
+}
+
+void RunLock::remove_leftovers() {
+  const std::string folder = parent_directory(held_->path);
+  for (const std::string& name : list_directory(folder, *held_->files)) {
+    if (!name.starts_with(std::string(kFileName) + ".after-")) continue;
+    const std::string path = join_path(folder, name);
+    const std::optional<Claim> claim = read_claim(path, *held_->files);
+    if (!claim || !claim->owner || claim->flocked || claim->owner->alive()) continue;
+    try {
+      acquire_path(path, 1, *held_->files);  // and gives it back
+    } catch (const Error&) {
+      // Another process is about to do the same.
+    }
+  }
 }
 
 RunLock::Held::~Held() {

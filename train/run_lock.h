@@ -25,6 +25,12 @@ struct LockOwner {
   bool alive() const;  // true when in doubt
 };
 
+// The run's directory is another process's now. Nothing that the owner before can still do there is right.
+class LockLost : public Error {
+ public:
+  using Error::Error;
+};
+
 class RunLock {
  public:
   // Error (kData) that names the owner's process and host when somebody else writes in `directory`.
@@ -32,6 +38,12 @@ class RunLock {
   RunLock(RunLock&&) noexcept = default;
   RunLock& operator=(RunLock&&) noexcept = default;
   ~RunLock() = default;  // gives the lock back; a forked child's copy does not
+
+  // Before every change: throws LockLost when the directory has become somebody else's, who found it moved, removed or unlocked. A
+  // lock that is only gone is made again.
+  void check();
+  // Removes what takers of dead owners' locks left when they died in turn.
+  void remove_leftovers();
 
   static constexpr const char* kFileName = "run.lock";
 

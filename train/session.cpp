@@ -116,11 +116,23 @@ StepResult TrainSession::discard(StepResult result, const std::string& what) {
   return result;
 }
 
+// When one can't be read, the loader stands where it stood.
+std::vector<Batch> TrainSession::next_batches() {
+  const int64_t position = loader_->position();
+  std::vector<Batch> batches;
+  try {
+    for (int64_t i = 0; i < config_.train.grad_accum; ++i) batches.push_back(loader_->next());
+  } catch (const Error&) {
+    loader_->seek(position);
+    throw;
+  }
+  return batches;
+}
+
 StepResult TrainSession::step() {
   StepResult result;
   result.position = loader_->position();
-  std::vector<Batch> batches;
-  for (int64_t i = 0; i < config_.train.grad_accum; ++i) batches.push_back(loader_->next());
+  const std::vector<Batch> batches = next_batches();
   accumulate(batches, result);
   result.finite = std::isfinite(result.loss);
   if (!result.finite) return discard(result, "the loss is " + non_finite_text(result.loss));

@@ -109,6 +109,7 @@ class TrainSession {
   Pass training_pass(int64_t micro_batch) const;
   Variable batch_loss(const Batch& batch, double scale, const Pass& pass, HeadStats& stats);
   void catch_up_rows(const Ids& inputs);
+  std::vector<Batch> next_batches();
   void accumulate(const std::vector<Batch>& batches, StepResult& result);
   StepResult discard(StepResult result, const std::string& what);
 

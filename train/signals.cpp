@@ -33,6 +33,14 @@ struct sigaction replace_handler(int signal, void (*handler)(int)) {
 
 }  // namespace
 
+IgnoredSignals::IgnoredSignals(std::initializer_list<int> signals) {
+  for (const int signal : signals) before_.emplace_back(signal, replace_handler(signal, SIG_IGN));
+}
+
+IgnoredSignals::~IgnoredSignals() {
+  for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+}
+
 SignalScope::SignalScope() {
   ROWAN_CHECK(!scope_exists.exchange(true), "[signals] this process already has a training run that listens to signals");
   stop_requested.store(0);

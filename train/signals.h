@@ -1,3 +1,6 @@
+// IgnoredSignals: signals that must not end a process which has nothing to do about them yet. SIGUSR1 before the first step: there
+// is nothing to save. SIGPIPE: that nobody reads the progress any more is no reason to lose the run.
+//
 // SignalScope: what the signals of a training run ask for, polled by the loop.
 //
 // SIGINT, SIGTERM: finish the current step, save, stop (exit code 128 + signal). SIGUSR1: save and go on. A second SIGINT or
@@ -6,8 +9,22 @@
 #pragma once
 
 #include <csignal>
+#include <initializer_list>
+#include <utility>
+#include <vector>
 
 namespace rowan {
+
+class IgnoredSignals {
+ public:
+  explicit IgnoredSignals(std::initializer_list<int> signals);
+  ~IgnoredSignals();
+  IgnoredSignals(const IgnoredSignals&) = delete;
+  IgnoredSignals& operator=(const IgnoredSignals&) = delete;
+
+ private:
+  std::vector<std::pair<int, struct sigaction>> before_;
+};
 
 class SignalScope {
  public:

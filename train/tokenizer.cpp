@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "train/json_text.h"
 #include "train/tokenizer_byte.h"
 #include "train/tokenizer_char.h"
 #include "train/tokenizer_number.h"
@@ -46,8 +47,14 @@ std::unique_ptr<Tokenizer> Tokenizer::make(const std::string& kind, std::string_
 }
 
 std::unique_ptr<Tokenizer> Tokenizer::deserialize(std::string_view bytes, const std::string& name) {
-  using nlohmann::json;
-  const json doc = json::parse(bytes.begin(), bytes.end(), nullptr, /*allow_exceptions=*/false);
+  nlohmann::json doc;
+  try {
+    doc = parse_json<nlohmann::json>(bytes);
+  } catch (const nlohmann::json::exception&) {
+    doc = nullptr;
+  } catch (const Error& e) {
+    fail_data("[tokenizer] ", name, " is not a saved tokenizer: ", e.what());
+  }
   if (!doc.is_object() || !doc.contains("format") || doc["format"] != "rowan-tokenizer")
     fail_data("[tokenizer] ", name, " is not a saved tokenizer (JSON with \"format\": \"rowan-tokenizer\")");
   if (!doc.contains("version") || !doc["version"].is_number_integer() || doc["version"] != 1)

@@ -64,13 +64,31 @@ double Trainer::seconds_since_start() const {
 }
 
 void Trainer::log(const std::string& event) {
-  // Losing a line of the log is no reason to lose the run.
-  attempt("a line of metrics.jsonl was not written", [&] { metrics_.append(event); });
+  // Losing a line of the log is no reason to lose the run, nor to fill the terminal.
+  const auto append = [&] { metrics_.append(event); };
+  if (!log_fails_) {
+    log_fails_ = !attempt("a line of metrics.jsonl was not written", append);
+  } else {
+    try {
+      append();
+      log_fails_ = false;
+    } catch (const Error&) {
+    }
+  }
 }
 
 TrainOutcome Trainer::run() {
   start();
-  while (session_.steps_done() < config_.train.steps && signals_.stop_signal() == 0 && !out_of_time()) train_step();
+  try {
+    while (session_.steps_done() < config_.train.steps && signals_.stop_signal() == 0 && !out_of_time()) train_step();
+  } catch (const LockLost&) {
+    throw;
+  } catch (const Error& e) {
+    // Data that can't be read any more: the steps before are good.
+    if (e.kind() == ErrorKind::kData && session_.steps_done() > 0)
+      attempt("the last step was not saved", [this] { save(false), settle(true); });
+    throw;
+  }
   TrainOutcome outcome{.step = session_.steps_done(), .signal = signals_.stop_signal()};
   outcome.out_of_time = outcome.signal == 0 && outcome.step < config_.train.steps;
   finish(outcome);
@@ -83,7 +101,8 @@ bool Trainer::out_of_time() const {
 }
 
 void Trainer::start() {
-  metrics_.rewind(session_.steps_done());
+  if (const std::string foreign = metrics_.rewind(session_.steps_done()); !foreign.empty())
+    progress_.message("warning: " + foreign);
   saved_step_ = begun_step_ = session_.steps_done() > 0 ? session_.steps_done() : -1;
   flops_per_token_ = counted_flops_per_token(config_.model, config_.data.seq_len, step_shape(config_).negatives);
   if (progress_.live()) gemm_flops_ = quick_gemm_rate({config_.model, config_.data.batch_size, config_.data.seq_len});
@@ -96,6 +115,16 @@ void Trainer::start() {
             {"seed", config_.train.seed},
             {"threads", current_threads()},
             {"denormals", denormals_text()}}));
+  if (!evaluation_was_cut_short()) return;
+  // With it the checkpoint of this step is what it is in a run that nobody stopped.
+  run_.replace_at(session_.steps_done());
+  saved_step_ = begun_step_ = -1;
+  evaluate_now(true);
+  save(false);
+}
+
+bool Trainer::evaluation_was_cut_short() const {
+  return session_.steps_done() > 0 && every(config_.train.eval_every) && session_.corpus().val != nullptr && !metrics_.evaluated();
 }
 
 void Trainer::train_step() {
@@ -111,7 +140,7 @@ void Trainer::train_step() {
     log_step(result, seconds);
   show_step(result);
   if (every(config_.train.eval_every)) evaluate_now(true);
-  if (every(config_.train.sample_every)) sample_now();
+  if (every(config_.train.sample_every) && signals_.stop_signal() == 0) sample_now();
   attempt("a checkpoint was not saved", [this] { settle(false); });
   if (signals_.stop_signal() != 0) return;  // finish() saves
   if (save_due()) attempt(fmt::format("step {} was not saved", session_.steps_done()), [this] { save(false); });
@@ -157,7 +186,11 @@ void Trainer::answer(const StepResult& r) {
   const std::string action = answer_to(config_, r);
   const int64_t failed = session_.steps_done() + 1;
   std::string capsule;
-  attempt("a capsule was not written", [&] { capsule = write_capsule(make_capsule(r, failed - 1, action), run_.path()); });
+  attempt("a checkpoint was not saved", [this] { settle(true); });  // the run's directory is the saver's until then
+  attempt("a capsule was not written", [&] {
+    run_.check_owner();
+    capsule = write_capsule(make_capsule(r, failed - 1, action, resolved_toml(config_)), run_.path());
+  });
   if (action == "stop") stop_for(r, "");
   if (action == "rewind")
     rewind(r);
@@ -182,7 +215,7 @@ void Trainer::rewind(const StepResult& r) {
     stop_for(r, fmt::format(" Going back to step {} failed: {}.", to, e.what()));
   }
   run_.discard_after(to);
-  attempt("metrics.jsonl was not cut back", [&] { metrics_.rewind(to); });
+  attempt("metrics.jsonl was not cut back", [&] { metrics_.rewind(to); });  // what is foreign in it was said at the start
   saved_step_ = begun_step_ = to;
 }
 
@@ -199,8 +232,11 @@ void Trainer::stop_for(const StepResult& r, const std::string& why) {
 void Trainer::evaluate_now(bool on_grid) {
   if (session_.corpus().val == nullptr) return;
   const auto begin = Clock::now();
-  const EvalResult r = evaluate(session_.model(), session_.corpus().val, *session_.corpus().tokenizer, config_.data.batch_size,
-                                config_.train.eval_tokens);
+  const std::optional<EvalResult> all =
+      evaluate_unless([this] { return signals_.stop_signal() != 0; }, session_.model(), session_.corpus().val,
+                      *session_.corpus().tokenizer, config_.data.batch_size, config_.train.eval_tokens);
+  if (!all) return;
+  const EvalResult& r = *all;
   eval_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
   log(line({{"event", "eval"},
             {"step", session_.steps_done()},
@@ -263,7 +299,8 @@ void Trainer::save(bool best) {
   last_save_time_ = seconds_since_start();
   if (const std::string bad = session_.find_non_finite(); !bad.empty())
     throw Error(fmt::format("[train] {} is not finite after step {}: such a state is not saved", bad, step), ErrorKind::kNonFinite);
-  metrics_.sync();  // a line of the log may not be younger than a checkpoint that a power failure leaves
+  // A line of the log may not be younger than a checkpoint that a power failure leaves.
+  attempt("metrics.jsonl was not flushed", [this] { metrics_.sync(); });
   saver_.start(make_image(session_), best, config_.checkpoint.keep_last, rewind_step(config_, step));
   begun_step_ = step;
   settle(!config_.checkpoint.background);
@@ -293,6 +330,8 @@ bool Trainer::attempt(const std::string& what, const std::function<void()>& acti
   try {
     action();
     return true;
+  } catch (const LockLost&) {
+    throw;
   } catch (const Error& e) {
     progress_.message(fmt::format("warning: {}, training goes on: {}", what, e.what()));
     if (!e.hint().empty()) progress_.message("hint: " + e.hint());

@@ -4,8 +4,10 @@
 //   step -> log -> evaluate if due -> sample if due -> save if due -> asked to stop?
 //
 // A save that fails leaves the run going: the reason is shown, the next interval tries again, and only a failed last save is an
-// error. With checkpoint.background the reason comes out at a later step. A loss or gradient that is not finite, or a spike, leaves
-// a capsule (train/capsule.h); then the run stops before the update, leaves the batch out, or goes back, as the config says.
+// error. A directory that has become another process's ends it. Asked to stop, an evaluation is given up; a resume makes it again.
+// A step whose data can't be read ends the run with the state before it saved. With checkpoint.background the reason comes out at a
+// later step. A loss or gradient that is not finite, or a spike, leaves a capsule (train/capsule.h); then the run stops before the
+// update, leaves the batch out, or goes back, as the config says.
 #pragma once
 
 #include <chrono>
@@ -56,6 +58,7 @@ class Trainer {
   void answer(const StepResult& result);  // to a step that went wrong
   void rewind(const StepResult& result);
   [[noreturn]] void stop_for(const StepResult& result, const std::string& why);
+  bool evaluation_was_cut_short() const;
   void evaluate_now(bool on_grid);
   void sample_now();
   void save(bool best);    // unless this step has been saved; best: make best.h5 of it, too
@@ -73,6 +76,7 @@ class Trainer {
   RunDir& run_;
   std::function<std::string(int64_t step)> more_to_log_;
   MetricsLog metrics_;
+  bool log_fails_ = false;  // which has been said
   Progress progress_;
   SignalScope signals_;
   CheckpointSaver saver_;

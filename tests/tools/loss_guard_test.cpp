@@ -102,6 +102,40 @@ TEST(Replay, says_what_differs_and_refuses_what_is_no_capsule) {
   }
 }
 
+// A resume may change the number of steps, and with it the schedule: a capsule holds the config that its step was made with.
+TEST(Replay, comes_to_the_same_bits_after_the_run_went_on_under_other_settings) {
+  const CommandRun run;
+  std::vector<std::string> sets = spikes("skip", kSteps);
+  for (const char* set : {"train.schedule.kind=cosine", "train.schedule.decay_steps=0", "checkpoint.every=0",
+                          "checkpoint.keep_last=1", "checkpoint.keep_best=false"})
+    sets.emplace_back(set);
+  ASSERT_EQ(run.train("a", sets).exit_code, 0);
+  const std::vector<std::string> names = run.names_in("a/capsules");
+  ASSERT_FALSE(names.empty());
+  ASSERT_EQ(run.resume("a", {"train.steps=60"}).exit_code, 0);
+  const CommandResult r = CommandRun::rowan({"replay", run.path("a/capsules/" + names[0])});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("from       the initial weights"));
+}
+
+TEST(Replay, ends_where_the_run_does) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", spikes("skip", kSteps)).exit_code, 0);
+  const auto names = run.names_in("a/capsules");
+  ASSERT_FALSE(names.empty());
+  auto capsule = nlohmann::json::parse(read_all(run.path("a/capsules/" + names[0])));
+  const std::pair<nlohmann::json, const char*> positions[] = {{int64_t{1} << 39, "the run ends at step 40"},
+                                                              {int64_t{1} << 62, "an integer from 0 to"},
+                                                              {-1, "an integer from 0 to"},
+                                                              {1.5, "an integer from 0 to"}};
+  for (const auto& [position, message] : positions) {
+    capsule["position"] = position;
+    const CommandResult r = CommandRun::rowan({"replay", run.write("a/capsules/other.json", capsule.dump())});
+    EXPECT_EQ(r.exit_code, 1) << position;
+    EXPECT_THAT(r.err, HasSubstr(message)) << position;
+  }
+}
+
 TEST(Rewind, needs_a_grid_to_go_back_to) {
   const CommandRun run;
   const CommandResult r = run.train("a", {"train.on_nonfinite=rewind"});

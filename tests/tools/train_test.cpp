@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "core/real.h"
 #include "tests/support/command_run.h"
+#include "train/digest.h"
 
 namespace rowan::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -109,7 +112,7 @@ TEST(Train, resume_begins_a_run_again_that_died_before_its_first_checkpoint_and_
   const CommandRun run;
   ASSERT_EQ(run.train("whole").exit_code, 0);
   ASSERT_EQ(run.train("a", {"train.steps=1"}).exit_code, 0);
-  std::filesystem::remove_all(run.path("a/checkpoints"));
+  for (const std::string& name : run.names_in("a/checkpoints")) std::filesystem::remove(run.path("a/checkpoints/" + name));
   std::filesystem::remove(run.path("a/best.h5"));
   run.write("a/notes.txt", "mine");
   std::vector<std::string> again = run.train_arguments("a");
@@ -118,6 +121,81 @@ TEST(Train, resume_begins_a_run_again_that_died_before_its_first_checkpoint_and_
   EXPECT_EQ(r.exit_code, 0) << r.err;
   EXPECT_EQ(run.digest("a"), run.digest("whole"));
   EXPECT_TRUE(std::filesystem::exists(run.path("a/notes.txt")));
+}
+
+// The folder for checkpoints is the first thing that a run makes; the config may not be there yet.
+TEST(Train, resume_begins_a_run_that_was_killed_as_it_began) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("whole").exit_code, 0);
+  std::filesystem::create_directories(run.path("a/checkpoints"));
+  EXPECT_THAT(run.resume("a").err, AllOf(HasSubstr("has no checkpoint yet"), HasSubstr("--resume")));
+  std::vector<std::string> again = run.train_arguments("a");
+  again.push_back("--resume");
+  EXPECT_EQ(CommandRun::rowan(again).exit_code, 0);
+  EXPECT_EQ(run.digest("a"), run.digest("whole"));
+}
+
+TEST(Train, files_that_only_look_like_a_runs_are_not_touched) {
+  const CommandRun run;
+  std::filesystem::create_directories(run.path("mine"));
+  run.write("mine/config.toml", "# mine");
+  run.write("mine/.tmp-notes", "precious");
+  for (const char* flag : {"--resume", "--overwrite"}) {
+    std::vector<std::string> arguments = run.train_arguments("mine");
+    arguments.push_back(flag);
+    EXPECT_EQ(CommandRun::rowan(arguments).exit_code, 2) << flag;
+  }
+  EXPECT_EQ(read_all(run.path("mine/config.toml")), "# mine");
+  EXPECT_EQ(run.names_in("mine"), (std::vector<std::string>{".tmp-notes", "config.toml"}));
+  // In a run's own folder only what a run makes is removed.
+  ASSERT_EQ(run.train("a").exit_code, 0);
+  std::filesystem::create_directories(run.path("a/capsules"));
+  for (const char* name : {"a/tokenizer.py", "a/capsules/mine.txt", "a/.tmp-notes"}) run.write(name, "mine");
+  std::vector<std::string> anew = run.train_arguments("a");
+  anew.push_back("--overwrite");
+  EXPECT_EQ(CommandRun::rowan(anew).exit_code, 0);
+  for (const char* name : {"a/tokenizer.py", "a/capsules/mine.txt", "a/.tmp-notes"})
+    EXPECT_EQ(read_all(run.path(name)), "mine") << name;
+}
+
+TEST(Train, a_limit_on_the_size_of_files_is_an_error_as_a_full_device_is) {
+  const CommandRun run;
+  std::vector<std::string> command = {"/bin/sh", "-c", "ulimit -f 8; exec \"$@\"", "sh", ROWAN_BINARY};
+  for (const std::string& argument : run.train_arguments("a")) command.push_back(argument);
+  const CommandResult r = run_command(command, {});
+  EXPECT_EQ(r.exit_code, 1);
+  EXPECT_THAT(r.err, HasSubstr("EFBIG"));
+  EXPECT_TRUE(run.names_in("a/checkpoints").empty());
+}
+
+TEST(Train, a_log_that_cannot_be_written_does_not_keep_checkpoints_from_being_saved) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("whole").exit_code, 0);
+  ASSERT_EQ(run.train("a", {"train.steps=2"}).exit_code, 0);
+  std::filesystem::remove(run.path("a/metrics.jsonl"));
+  std::filesystem::create_symlink("/dev/null", run.path("a/metrics.jsonl"));
+  const CommandResult r = run.resume("a", {"train.steps=10"});
+  EXPECT_EQ(r.exit_code, 0) << r.err;
+  EXPECT_EQ(run.digest("a"), run.digest("whole"));
+}
+
+TEST(Train, a_checkpoint_of_a_newer_rowan_is_neither_passed_over_nor_replaced) {
+  const CommandRun run;
+  ASSERT_EQ(run.train("a", {"checkpoint.every=2", "train.steps=4"}).exit_code, 0);
+  const std::string newest = run.path("a/checkpoints/step-0000000004.h5");
+  std::string bytes = read_all(newest);
+  const uint32_t version = 2;
+  bytes.replace(8, sizeof version, reinterpret_cast<const char*>(&version), sizeof version);
+  const uint64_t sum = hash64(bytes.data(), 56);
+  bytes.replace(56, sizeof sum, reinterpret_cast<const char*>(&sum), sizeof sum);
+  std::ofstream(newest, std::ios::binary) << bytes;
+  for (const char* command : {"resume", "eval", "inspect"}) {
+    const CommandResult r = CommandRun::rowan({command, run.path("a")});
+    EXPECT_EQ(r.exit_code, 1) << command;
+    EXPECT_THAT(r.err, HasSubstr("format version 2")) << command;
+  }
+  EXPECT_THAT(CommandRun::rowan({"inspect", "--verify", run.path("a")}).out, Not(HasSubstr("DAMAGED")));
+  EXPECT_EQ(read_all(newest), bytes);
 }
 
 TEST(Train, stops_with_code_3_when_the_loss_is_not_finite_and_keeps_the_checkpoint) {

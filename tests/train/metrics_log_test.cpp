@@ -15,6 +15,7 @@ namespace {
 
 using test::FaultyFiles;
 using test::TempDir;
+using testing::HasSubstr;
 
 std::string content(const std::string& path) {
   return read_text(path, 1 << 20);
@@ -41,7 +42,8 @@ TEST(MetricsLog, rewind_keeps_each_step_once) {
   const std::string kept = "{\"event\":\"start\"}\n" + line(1) + "\n" + line(2) + "\n{\"event\":\"eval\",\"step\":2}\nnot json\n";
   std::ofstream(path) << kept << line(3) << "\n{\"event\":\"note\"}\n" << line(4) << "\n{\"event\":\"tr";
   MetricsLog log(path);
-  log.rewind(2);
+  EXPECT_THAT(log.rewind(2), HasSubstr("has 1 line that no log has, the first of them line 5"));
+  EXPECT_TRUE(log.evaluated());
   EXPECT_EQ(content(path), kept);
   log.append(line(3));
   EXPECT_EQ(content(path), kept + line(3) + "\n");
@@ -49,6 +51,18 @@ TEST(MetricsLog, rewind_keeps_each_step_once) {
   EXPECT_EQ(content(path), kept + line(3) + "\n");
   log.rewind(-1);
   EXPECT_EQ(content(path), "{\"event\":\"start\"}\n");
+}
+
+TEST(MetricsLog, lines_that_it_did_not_write_cut_nothing_and_are_said) {
+  const TempDir dir;
+  const std::string path = dir.file("metrics.jsonl");
+  std::string text = line(1) + "\n{\"step\":99999999999,\"x\":1}\n" + std::string(20 << 20, '\0') + "\n";
+  text += std::string(1 << 20, '[') + "\n" + line(2) + "\n";
+  std::ofstream(path) << text << line(3) << "\n";
+  MetricsLog log(path);
+  EXPECT_THAT(log.rewind(2), HasSubstr("has 3 lines that no log has, the first of them line 2"));
+  EXPECT_FALSE(log.evaluated());
+  EXPECT_EQ(File::open(path).size(), std::ssize(text));
 }
 
 TEST(MetricsLog, half_a_line_of_a_killed_process_is_cut_off) {

@@ -62,6 +62,25 @@ TEST(RunDir, names_sort_as_numbers_do) {
   EXPECT_THAT(checkpoint_steps(dir.path().string()), ElementsAre(9, 10, 9999999999, 12345678901));
 }
 
+TEST(RunDir, what_was_just_saved_is_never_removed) {
+  const TempDir dir;
+  RunDir run = RunDir::create(dir.file("run"), false);
+  for (const int64_t step : {3, 10, 20}) run.save(small_image(step));
+  EXPECT_THAT(run.retain(1, {3}), IsEmpty());
+  EXPECT_THAT(checkpoint_steps(run.path()), ElementsAre(3, 20));
+}
+
+TEST(RunDir, what_is_no_part_of_the_state_is_replaced_only_where_that_was_said) {
+  const TempDir dir;
+  RunDir run = RunDir::create(dir.file("run"), false);
+  run.save(small_image(4, 1.5));
+  run.save(small_image(4, 1.0));
+  EXPECT_EQ(find_checkpoint(run.path()).checkpoint.number("/train/best_loss"), 1.5);
+  run.replace_at(4);
+  run.save(small_image(4, 1.0));
+  EXPECT_EQ(find_checkpoint(run.path()).checkpoint.number("/train/best_loss"), 1.0);
+}
+
 TEST(RunDir, an_existing_run_is_never_overwritten_unasked) {
   const TempDir dir;
   const std::string path = dir.file("a run");

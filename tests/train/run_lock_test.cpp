@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <thread>
@@ -156,6 +157,35 @@ TEST(RunLock, dead_taker_of_a_dead_owner_is_taken_over) {
   leave_lock_of(taker, dir.file("run.lock.after-" + std::to_string(owner.pid) + "-" + std::to_string(owner.start)));
   const RunLock lock = RunLock::acquire(dir.path().string());
   EXPECT_THAT(list_directory(dir.path().string()), ElementsAre("run.lock"));
+}
+
+TEST(RunLock, that_became_anothers_is_lost_and_one_that_is_only_gone_is_made_again) {
+  const TempDir dir;
+  RunLock lock = RunLock::acquire(dir.path().string());
+  lock.check();
+  std::filesystem::remove(dir.file("run.lock"));
+  lock.check();
+  EXPECT_THAT(refusal(dir.path().string()), HasSubstr("is in use by process " + std::to_string(getpid())));
+  LockOwner other = LockOwner::self();
+  other.pid = getppid();
+  leave_lock_of(other, dir.file("run.lock"));
+  EXPECT_THROW(lock.check(), LockLost);
+  std::filesystem::remove_all(dir.path());
+  EXPECT_THROW(lock.check(), LockLost);
+}
+
+TEST(RunLock, what_dead_takers_left_is_removed_and_what_living_ones_hold_is_not) {
+  const TempDir dir;
+  LockOwner dead = LockOwner::self(), living = LockOwner::self();
+  dead.pid = run_child([] {});
+  living.pid = getppid();
+  living.start = 0;
+  leave_lock_of(dead, dir.file("run.lock.after-5-5"));
+  leave_lock_of(living, dir.file("run.lock.after-6-6"));
+  std::ofstream(dir.file("run.lock.after-7-7")) << "nothing that can be read";
+  RunLock lock = RunLock::acquire(dir.path().string());
+  lock.remove_leftovers();
+  EXPECT_THAT(list_directory(dir.path().string()), ElementsAre("run.lock", "run.lock.after-6-6", "run.lock.after-7-7"));
 }
 
 TEST(RunLock, lock_that_cannot_be_read_is_respected) {
