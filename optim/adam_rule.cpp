@@ -37,6 +37,13 @@ void AdamRule::visit(FieldVisitor& v) {
     one_of({"standard", "hat", "inside"}));
 }
 
+void AdamRule::validate() const {
+  RowOptimizer::validate();
+  ROWAN_CHECK(eps_ > 0 || axes_.untouched != "exact", "[", rule(),
+              "] eps = 0 with untouched = \"exact\": the steps of a row that no "
+              "batch has read yet would be 0 / 0; use a small eps, such as 1e-20");
+}
+
 void AdamRule::fill_scalars(StepScalars& s) const {
   const double t = static_cast<double>(s.step), c1 = 1 - std::pow(beta1_, t), c2 = 1 - std::pow(beta2_, t);
   const bool hat = eps_mode_ == "hat", inside = eps_mode_ == "inside";

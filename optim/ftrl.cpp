@@ -7,9 +7,9 @@
 //     l2)
 //
 // State: z, n per element. z starts, at an element's first gradient, from the value that stands for the initial weight: the paper
-// starts from weights of zero. A zero gradient changes nothing, so a row-sparse table is exactly a dense one. weight_decay acts
-// besides l2 (L2 shrinks towards 0 through the formula). McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013,
-// algorithm 1.
+// starts from weights of zero. A zero gradient changes nothing, so a row-sparse table is exactly a dense one. weight_decay can
+// act besides l2 (which shrinks towards 0 through the formula) as a part of the gradient: decay = coupled. McMahan et al., "Ad
+// click prediction: a view from the trenches", KDD 2013, algorithm 1.
 #include <cmath>
 
 #include "core/kernels/vectorize.h"
@@ -50,6 +50,13 @@ class Ftrl final : public RowOptimizer {
     v("beta", beta_, "added to the root of the sum of squares", above(0));
     v("l1", l1_, "L1 penalty: weights whose evidence stays below it are 0", at_least(0));
     v("l2", l2_, "L2 penalty", at_least(0));
+  }
+  void validate() const override {
+    RowOptimizer::validate();
+    ROWAN_CHECK(weight_decay() == 0 || !axes_.decoupled(), "[ftrl] weight_decay = ", weight_decay(), " with decay = \"",
+                axes_.decay,
+                "\": a weight is made anew from z and n at its next gradient, which undoes what decayed it in between; use l2, or "
+                "decay = \"coupled\"");
   }
   std::vector<Slot> slots() const override { return {{"z"}, {"n"}}; }
   bool elementwise() const override { return true; }

@@ -17,7 +17,8 @@ void RowAxes::visit(FieldVisitor& v) {
     "gradients of an id that was read several times: sum, mean, or one update after the other (sequential)",
     one_of({"sum", "mean", "sequential"}));
   v("decay", decay,
-    "weight decay: none, coupled (L2, through the gradient), touched (decoupled, on rows that are updated), deferred (missed too)",
+    "weight decay: none, coupled (L2, through the gradient), touched (decoupled, on rows that are updated; "
+    "lamb, lars: as in their formula), deferred (missed too)",
     one_of({"none", "coupled", "touched", "deferred"}));
   v("clip", clip, "bound of a row's gradient: none, value (each element), row_norm, cowclip (times the row's norm and count)",
     one_of({"none", "value", "row_norm", "cowclip"}));

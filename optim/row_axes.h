@@ -25,7 +25,8 @@ struct RowAxes {
   std::string duplicates = "sum";
   // none; coupled: the gradient gets weight_decay * w before the rule sees it (L2 penalty); touched: decoupled, w shrinks by
   // 1 - lr * weight_decay before the update, in the rows that the step updates (all of them unless frozen); deferred: as touched,
-  // and a frozen row makes up the decay of the steps it missed when it is next read.
+  // and a frozen row makes up the decay of the steps it missed when it is next read. Rules whose formula has the decay inside
+  // (lamb, lars) take touched for that.
   std::string decay = "touched";
   // What bounds the gradient of a row, after clipping by the global norm and after repeated ids are joined.
   //   value:    every element to [-clip_bound, clip_bound]

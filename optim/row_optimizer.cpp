@@ -54,8 +54,8 @@ void RowOptimizer::validate() const {
               "use untouched = \"dense\" or \"frozen\"");
   ROWAN_CHECK(axes_.duplicates != "sequential" || column_reduce() == ColumnReduce::kNone, "[", rule(),
               "] duplicates = \"sequential\": its columns are shared by all rows and need every row's gradient first");
-  ROWAN_CHECK(axes_.decay != "deferred" || !decays_weights(), "[", rule(),
-              "] decay = \"deferred\": this rule decays weights inside its formula and can't defer that; use \"touched\"");
+  ROWAN_CHECK(!decays_weights() || axes_.decay == "touched" || axes_.decay == "none", "[", rule(), "] decay = \"", axes_.decay,
+              "\": this rule decays weights inside its formula, in its own way and in the rows that it updates; use \"touched\"");
 }
 
 void RowOptimizer::prepare(const std::string& name, Parameter& p) {
@@ -305,10 +305,11 @@ void RowOptimizer::remember_step(RowState& state, std::span<const int32_t> ids, 
 
 void RowOptimizer::catch_up(const std::string& name, Parameter& p, std::span<const int32_t> ids) {
   RowState& state = state_of(name, p);
-  if (!state.tracks_rows() || state.history.empty()) return;
+  if (!state.tracks_rows()) return;
   for (int32_t id : ids)
     ROWAN_CHECK(id >= 0 && id < state.rows(), "[", rule(), "] catch up row ", id, " of '", name, "', which has ", state.rows(),
                 " rows");
+  if (state.history.empty()) return;
   RowCatchUp behind(*this, state, p);
   behind.take_back();
   behind.rows(sort_ids(ids).unique);

@@ -50,6 +50,10 @@ std::vector<Slot> SgdRule::slots() const {
   return momentum_ > 0 ? std::vector<Slot>{{"momentum_buffer"}} : std::vector<Slot>{};
 }
 
+void SgdRule::fill_scalars(StepScalars& s) const {
+  s.c[0] = momentum_ > 0 && s.step == 1;  // the buffer starts with the gradient itself
+}
+
 void SgdRule::update_rows(const RowBlock& b) const {
   MomentumScalars s{static_cast<Real>(b.lr), static_cast<Real>(momentum_), 0, 1, b.grad_scale};
   for (int64_t k = 0; k < b.rows; ++k) {
@@ -57,7 +61,7 @@ void SgdRule::update_rows(const RowBlock& b) const {
       plain_row(b.weight(k), b.grad(k), b.width, s.lr, s.grad_scale);
       continue;
     }
-    const bool first = b.scalars(k).step == 1;
+    const bool first = b.scalars(k).c[0] != 0;
     s.keep = first ? Real{0} : s.momentum;
     s.take = first ? Real{1} : static_cast<Real>(1 - dampening_);
     (nesterov_ ? nesterov_row : momentum_row)(b.weight(k), b.slot(0, k), b.grad(k), b.width, s);

@@ -22,6 +22,7 @@ class SgdRule : public RowOptimizer {
   bool elementwise() const override { return true; }
   bool scales_gradient() const override { return true; }
   bool idle_without_gradient() const override { return momentum_ == 0; }
+  void fill_scalars(StepScalars& s) const override;
   void update_rows(const RowBlock& b) const override;
 
  protected:

@@ -8,6 +8,7 @@
 // No bias correction. It is not what a dense Adam does: the missed steps are divided by the new v, with today's learning rate, and
 // the forward pass reads the row without them; untouched = exact (adam, adamw) is the exact form. State: m (exp_avg), v
 // (exp_avg_sq) per element, last_touch per row. Formula as in OneFlow's one_embedding kernels.
+#include <algorithm>
 #include <cmath>
 
 #include "core/kernels/vectorize.h"
@@ -56,7 +57,7 @@ class SmartDecayAdam final : public RowOptimizer {
     for (int64_t k = 0; k < b.rows; ++k) {
       const auto now = static_cast<int32_t>(b.step_scalars->step);
       int32_t& last = *b.last_touch(k);
-      const double gap = last == 0 ? 1 : now - last;
+      const double gap = last == 0 ? 1 : std::max(1, now - last);  // 0: another occurrence in the same step, which missed none
       last = now;
       smart_row(b.weight(k), b.slot(0, k), b.slot(1, k), b.grad(k), b.width,
                 {static_cast<Real>(std::pow(beta1_, gap)), static_cast<Real>(std::pow(beta2_, gap)), static_cast<Real>(1 - beta1_),

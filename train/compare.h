@@ -40,7 +40,8 @@ struct ArmSummary {
 // Of an arm's best point from the baseline's best point: positive is worse.
 struct ArmDifference {
   size_t arm = 0;
-  std::vector<double> by_seed;
+  std::vector<double> by_seed;  // paired; none for A/A, whose runs have nothing in common with the baseline's
+  double deviation = 0;         // of one such difference
   double mean = 0;
   Interval t, bootstrap;
   double p = 1, p_holm = 1;

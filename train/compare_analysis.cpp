@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "train/compare.h"
 
@@ -59,6 +60,21 @@ ArmDifference difference(const Sweep& sweep, size_t arm, const std::vector<RunRe
   d.t = t_interval(d.by_seed, sweep.confidence);
   d.bootstrap = bootstrap_interval(d.by_seed, sweep.confidence, sweep.resamples, kBootstrapSeed);
   d.p = d.p_holm = t_test(d.by_seed);
+  d.deviation = deviation_of(d.by_seed);
+  return d;
+}
+
+// Two samples that are not paired: the order of either means nothing.
+ArmDifference unpaired_difference(const Sweep& sweep, size_t arm, const std::vector<RunResult>& runs,
+                                  const std::vector<RunResult>& base) {
+  const std::vector<double> a = losses_of(runs), b = losses_of(base);
+  ArmDifference d;
+  d.arm = arm;
+  d.mean = mean_of(a) - mean_of(b);
+  d.t = welch_interval(a, b, sweep.confidence);
+  d.bootstrap = bootstrap_interval(a, b, sweep.confidence, sweep.resamples, kBootstrapSeed);
+  d.p = d.p_holm = welch_test(a, b);
+  d.deviation = std::hypot(deviation_of(a), deviation_of(b));
   return d;
 }
 
@@ -93,7 +109,7 @@ Comparison compare(const Sweep& sweep, std::vector<std::vector<std::vector<RunRe
   for (size_t i = 0; i < adjusted.size(); ++i) c.differences[i].p_holm = adjusted[i];
   const auto diverged = [](const RunResult& run) { return run.diverged; };
   if (!c.aa_runs.empty() && std::none_of(c.aa_runs.begin(), c.aa_runs.end(), diverged))
-    c.aa = difference(sweep, sweep.baseline_arm, c.aa_runs, base);
+    c.aa = unpaired_difference(sweep, sweep.baseline_arm, c.aa_runs, base);
   return c;
 }
 

@@ -124,7 +124,7 @@ std::string results_json(const Sweep& sweep, const Comparison& c) {
     Json losses = Json::array();
     for (const RunResult& run : c.aa_runs) losses.push_back(run.diverged ? Json() : Json(run.validation.loss));
     json["aa"] = {{"losses", losses}};
-    if (c.aa) json["aa"]["difference"] = difference_json(sweep, c, *c.aa), json["aa"]["deviation"] = deviation_of(c.aa->by_seed);
+    if (c.aa) json["aa"]["difference"] = difference_json(sweep, c, *c.aa), json["aa"]["deviation"] = c.aa->deviation;
   }
   return json.dump(1) + "\n";
 }

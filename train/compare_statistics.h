@@ -24,8 +24,16 @@ Interval t_interval(std::span<const double> values, double confidence);
 // Two-sided p value of Student's test that the mean is 0. Without any deviation: 1 when the mean is 0, else 0.
 double t_test(std::span<const double> values);
 
+// The same of the difference of two means, mean(a) - mean(b), of samples that are not paired and may vary by different amounts
+// (Welch 1947). At least two values each.
+Interval welch_interval(std::span<const double> a, std::span<const double> b, double confidence);
+double welch_test(std::span<const double> a, std::span<const double> b);
+
 // Percentile interval of the mean over resamples with replacement (Efron 1979), drawn by (seed, resample, place) alone.
 Interval bootstrap_interval(std::span<const double> values, double confidence, int64_t resamples, uint64_t seed);
+// Of mean(a) - mean(b), each resampled by itself.
+Interval bootstrap_interval(std::span<const double> a, std::span<const double> b, double confidence, int64_t resamples,
+                            uint64_t seed);
 
 // Holm's step-down adjustment (Holm 1979): p values, in the given order, that can be compared with a level for the whole family.
 std::vector<double> holm_adjusted(std::span<const double> p_values);

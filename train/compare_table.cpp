@@ -57,7 +57,7 @@ std::string differences_text(const Sweep& sweep, const Comparison& c) {
   if (c.aa)
     text += difference_text(sweep, c, *c.aa, "A/A") +
             fmt::format("A/A: {} again under other seeds, not paired; single differences deviate by {:.4f}\n", sweep.baseline,
-                        deviation_of(c.aa->by_seed));
+                        c.aa->deviation);
   return text;
 }
 

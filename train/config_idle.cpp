@@ -44,6 +44,7 @@ using Values = std::map<std::string, std::string>;
 struct Group {
   std::string path, rule;
   Values values, defaults;
+  bool counts = false;    // what the rule does depends on how many updates there were before
   bool has_rows = false;  // takes a parameter with row-sparse gradients, at some step of the run
 
   bool is_set(const std::string& field) const {
@@ -72,12 +73,22 @@ std::set<std::string> groups_with_rows(const Config& config) {
   return paths;
 }
 
+bool counts_updates(const Optimizer& optimizer) {
+  const auto* const rule = dynamic_cast<const RowOptimizer*>(&optimizer);
+  if (rule == nullptr) return false;
+  StepScalars first{.step = 1, .lr = 1}, later{.step = 1000, .lr = 1};
+  rule->fill_scalars(first);
+  rule->fill_scalars(later);
+  return first.c != later.c;
+}
+
 std::vector<Group> groups_of(const Config& config) {
   const std::set<std::string> with_rows = groups_with_rows(config);
   std::vector<Group> groups;
   const auto add = [&](const OptimGroupConfig& g, const std::string& path) {
     if (!g.optimizer) return;
-    groups.push_back({path, g.rule, values_of(*g.optimizer), values_of(*make_optimizer(g.rule)), with_rows.contains(path)});
+    groups.push_back({path, g.rule, values_of(*g.optimizer), values_of(*make_optimizer(g.rule)), counts_updates(*g.optimizer),
+                      with_rows.contains(path)});
   };
   add(config.optim, "optim");
   for (size_t i = 0; i < config.groups.size(); ++i) add(config.groups[i], fmt::format("optim.group.{}", i));
@@ -106,6 +117,7 @@ class IdleFinder {
     for (const Group& g : groups_) {
       for (const Dependent& d : dependents()) find_dependent(g, d);
       for (const char* field : {"untouched", "duplicates"}) find_rows(g, field);
+      find_counter(g);
     }
     return std::move(found_);
   }
@@ -223,6 +235,15 @@ class IdleFinder {
                         g.path),
             "tables that are looked up are: embed.tokens.weight unless tied, embed.positions.weight, and head.weight with "
             "train.loss = \"sampled\""});
+  }
+
+  void find_counter(const Group& g) {
+    if (g.counts || !g.is_set("counter") || g.values.at("counter") != "row") return;
+    const std::string key = g.path + ".counter";
+    report({{key, g.path + ".rule"},
+            fmt::format("{} = \"row\" is never used: nothing in {}.rule = {} depends on how many updates a row had", key, g.path,
+                        shown(g.rule)),
+            "leave counter out, or take a rule with bias corrections, such as adam"});
   }
 
   const Config& config_;

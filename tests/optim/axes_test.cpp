@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "optim/row_optimizer.h"
 #include "tests/support/compare.h"
@@ -158,6 +159,35 @@ TEST(RowAxes, combinations_that_make_no_sense_are_errors_that_say_why) {
       EXPECT_THAT(e.what(), ::testing::HasSubstr(reason));
     }
   }
+}
+
+// What a rule by its own formula makes pointless.
+TEST(RowAxes, combinations_that_make_no_sense_for_a_rule_are_errors_that_say_why) {
+  const std::vector<std::tuple<Text, test::FieldValues, Text>> wrong = {
+      {"ftrl", {{"weight_decay", 0.1}, {"decay", Text("touched")}}, "undoes what decayed it"},
+      {"ftrl", {{"weight_decay", 0.1}, {"decay", Text("deferred")}, {"untouched", Text("frozen")}}, "undoes what decayed it"},
+      {"adamw", {{"eps", 0.0}, {"untouched", Text("exact")}}, "would be 0 / 0"},
+      {"adam", {{"eps", 0.0}, {"untouched", Text("exact")}, {"catch_up", Text("closed")}}, "would be 0 / 0"},
+      {"lamb", {{"weight_decay", 0.1}, {"decay", Text("coupled")}}, "inside its formula"},
+      {"lars", {{"weight_decay", 0.1}, {"decay", Text("coupled")}}, "inside its formula"},
+  };
+  for (const auto& [rule, fields, reason] : wrong) {
+    try {
+      test::make_rule(rule, fields);
+      ADD_FAILURE() << rule << " accepted where \"" << reason << "\" was expected";
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(), ::testing::HasSubstr(reason));
+    }
+  }
+  test::make_rule("ftrl", {{"weight_decay", 0.1}, {"decay", Text("coupled")}});
+  test::make_rule("adamw", {{"eps", 0.0}, {"untouched", Text("frozen")}});
+}
+
+TEST(RowAxes, rows_outside_the_table_are_refused_before_the_first_step_too) {
+  Parameter p(Tensor::zeros({5, 2}), GradKind::kRowSparse);
+  const auto rule = test::make_rule("adamw", {{"untouched", Text("exact")}});
+  rule->prepare("p", p);
+  EXPECT_THROW(rule->catch_up("p", p, std::vector<int32_t>{99}), Error);
 }
 
 TEST(RowAxes, cowclip_refuses_a_dense_parameter) {

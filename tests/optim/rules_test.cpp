@@ -259,5 +259,24 @@ TEST(Rules, smart_decay_adam_catches_up_at_the_next_update) {
   EXPECT_NEAR(p.value().data()[0], w, 1e-6);
 }
 
+// Occurrences after the first of a step missed nothing, whatever beta1.
+TEST(Rules, smart_decay_adam_takes_single_occurrences_one_after_the_other) {
+  for (const double beta1 : {0.0, 0.9}) {
+    Parameter p(Tensor::full({2, 1}, 1), GradKind::kRowSparse);
+    const auto rule =
+        test::make_rule("smart_decay_adam", {{"lr", 0.1}, {"beta1", beta1}, {"duplicates", std::string("sequential")}});
+    rule->prepare("p", p);
+    test::give_row_grad(p, {1, 1, 1}, Tensor::full({3, 1}, 1));
+    rule->step("p", p, {.step = 1});
+    double m = 0, v = 0, w = 1;
+    for (int i = 0; i < 3; ++i) {
+      m = beta1 * m + (1 - beta1);
+      v = 0.999 * v + 0.001;
+      w -= 0.1 * m / (std::sqrt(v) + 1e-5);
+    }
+    EXPECT_NEAR(p.value().data()[1], w, 1e-5) << beta1;
+  }
+}
+
 }  // namespace
 }  // namespace rowan

@@ -41,6 +41,34 @@ TEST(TTest, of_values_without_deviation) {
   EXPECT_EQ(t_interval(Values{0.5, 0.5}, 0.95), (Interval{0.5, 0.5}));
 }
 
+// Samples of one size and one variance have the degrees of freedom of both together, here 4, where t is algebraic.
+TEST(Welch, has_the_closed_form_of_four_degrees_of_freedom_and_that_of_unequal_variances) {
+  const Values a = {1, 2, 3}, b = {2, 3, 4};
+  const double t = -1 / std::sqrt(2.0 / 3), share = std::abs(t) / std::sqrt(4 + t * t);
+  EXPECT_NEAR(welch_test(a, b), 1 - share * (1 + 2 / (4 + t * t)), 1e-12);
+  EXPECT_NEAR(welch_interval(a, b, 0.95).high, -1 + 2.7764 * std::sqrt(2.0 / 3), 1e-4);
+  // By hand: variances 1 and 4 over 3 give an error of sqrt(5/3) and (5/3)^2 / (1/18 + 16/18) = 50/17 degrees of freedom,
+  // whose 97.5 % point is 3.218759 (by Simpson's rule over the density).
+  const Values wide = {0, 2, 4};
+  const Interval unequal = welch_interval(a, wide, 0.95);
+  EXPECT_NEAR(unequal.high, 3.218759 * std::sqrt(5.0 / 3), 1e-5);
+  EXPECT_NEAR(unequal.low, -unequal.high, 1e-12);
+}
+
+TEST(Welch, does_not_depend_on_the_order_of_either_sample) {
+  const Values a = {0.3, 0.9, 0.4, 0.1}, b = {0.5, 0.6, 0.2, 0.7}, turned = {0.1, 0.4, 0.3, 0.9};
+  EXPECT_NEAR(welch_test(a, b), welch_test(turned, b), 1e-12);
+  EXPECT_NEAR(welch_interval(a, b, 0.95).low, welch_interval(turned, b, 0.95).low, 1e-12);
+  EXPECT_EQ(welch_test(Values{1, 1}, Values{1, 1}), 1);
+  EXPECT_EQ(welch_test(Values{1, 1}, Values{2, 2}), 0);
+}
+
+TEST(Bootstrap, of_two_samples_draws_each_by_itself) {
+  EXPECT_EQ(bootstrap_interval(Values{0, 1}, Values{5, 5, 5}, 0.95, 4000, 1), (Interval{-5, -4}));
+  const Interval both = bootstrap_interval(Values{0, 1}, Values{0, 1}, 0.999, 4000, 1);  // drawn alike the difference would be 0
+  EXPECT_EQ(both, (Interval{-1, 1}));
+}
+
 TEST(Deviation, divides_by_one_less_than_the_count) {
   EXPECT_DOUBLE_EQ(mean_of(Values{2, 4, 9}), 5);
   EXPECT_DOUBLE_EQ(deviation_of(Values{2, 4, 9}), std::sqrt((9.0 + 1 + 16) / 2));

@@ -51,6 +51,19 @@ TEST(IdleSettings, of_rows_on_a_tied_table_say_why_and_what_to_do) {
   EXPECT_THAT(refusal(config("[optim]\nuntouched = \"exact\"\n")), HasSubstr("a.toml:2: optim.untouched = \"exact\""));
 }
 
+// A row's own count acts in bias corrections and the like; rules without any would only keep a number a row.
+TEST(IdleSettings, of_a_rows_own_count_are_found_where_nothing_depends_on_it) {
+  const std::string rows = kTable + "untouched = \"frozen\"\ncounter = \"row\"\n";
+  const auto with = [&](const std::string& rule, const std::string& more = "") {
+    return idle_keys(config(rows + "rule = \"" + rule + "\"\n" + more, {"model.tied=false"}));
+  };
+  for (const char* rule : {"sgd", "lion", "adagrad", "rowwise_adagrad", "sm3", "rmsprop"})
+    EXPECT_THAT(with(rule), ElementsAre("optim.group.0.counter")) << rule;
+  for (const char* rule : {"adam", "adamw", "amsgrad", "nadam", "partial_rowwise_adam", "adafactor"})
+    EXPECT_THAT(with(rule), IsEmpty()) << rule;
+  EXPECT_THAT(with("sgd", "momentum = 0.9\n"), IsEmpty()) << "the first update of a row starts its buffer";
+}
+
 // Every rule that is for touched rows by itself, the presets among them, whoever registers one.
 TEST(IdleSettings, of_rows_on_a_tied_table_that_shares_its_group_with_position_rows_say_how_these_can_have_them) {
   const std::string both = "[[optim.group]]\nparams = \"embed.*\"\nuntouched = \"frozen\"\n";
