@@ -177,7 +177,7 @@ TEST(Tokenizer, trusts_no_saved_form) {
       {"[1]", "not a saved tokenizer"},
       {"{}", "not a saved tokenizer"},
       {R"({"format":"other"})", "not a saved tokenizer"},
-      {std::string(200000, '['), "not a saved tokenizer"},
+      {std::string(200000, '['), "nested deeper"},
       {R"({"format":"rowan-tokenizer"})", "version (none)"},
       {R"({"format":"rowan-tokenizer","version":2,"kind":"byte"})", "version 2"},
       {R"({"format":"rowan-tokenizer","version":"1","kind":"byte"})", "version \"1\""},
