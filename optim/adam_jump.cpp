@@ -44,6 +44,7 @@ bool adam_jump(const RowJump& row, double beta1, double beta2) {
   const double enough = std::numeric_limits<Real>::epsilon() / 2 * row.max_lr;
   double left = largest_ratio(m.data(), v.data(), row.width) * first_size * r / (1 - r);
   if (!std::isfinite(left)) return false;
+  if (row.count > kLongestTail && left * std::pow(r, kLongestTail) > enough) return false;  // said before the work, not after
   int64_t s = 0;
   for (; s < row.count && left > enough; ++s, left *= r) {
     if (s == kLongestTail) return false;

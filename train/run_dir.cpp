@@ -46,20 +46,27 @@ bool is_capsule(const std::string& name) {
   return name.starts_with(kStepPrefix) && name.ends_with(".json");
 }
 
-FoundCheckpoint latest_of(const std::string& directory, const std::vector<int64_t>& steps, bool strict, FileSystem& files) {
+bool is_listed(const std::string& directory, int64_t step, FileSystem& files) {
+  const std::vector<int64_t> steps = checkpoint_steps(directory, files);
+  return std::binary_search(steps.begin(), steps.end(), step);
+}
+
+// Nothing when the run went on meanwhile and removed what `steps` names: newer ones are there then.
+std::optional<FoundCheckpoint> latest_of(const std::string& directory, const std::vector<int64_t>& steps, bool strict,
+                                         FileSystem& files) {
   std::vector<SkippedCheckpoint> skipped;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string path = join_path(checkpoints_of(directory), checkpoint_file_name(*step));
     try {
       Checkpoint checkpoint = Checkpoint::open(path, files);
       check_step(checkpoint, *step);
-      return {std::move(checkpoint), std::move(skipped)};
+      return FoundCheckpoint{std::move(checkpoint), std::move(skipped)};
     } catch (const NewerFormat&) {  // not damaged: whoever goes on from an older one would throw this one away
       throw;
     } catch (const FileError& e) {
-      // A bad sector is damage, and a name without a file was removed meanwhile or leads nowhere. Too many open files, missing
-      // rights and the like say nothing about the file: older ones would be no better, and going on with one would throw away what
-      // the newest holds.
+      if (e.code() == ENOENT && !is_listed(directory, *step, files)) return std::nullopt;
+      // A bad sector is damage, and so is a name that leads nowhere. Too many open files, missing rights and the like say nothing
+      // about the file: older ones would be no better, and going on with one would throw away what the newest holds.
       if (strict || (e.code() != EIO && e.code() != ENOENT)) throw;
       skipped.push_back({path, e.what()});
     } catch (const Error& e) {
@@ -116,8 +123,8 @@ std::vector<int64_t> checkpoint_steps(const std::string& directory, FileSystem& 
 
 FoundCheckpoint find_checkpoint(const std::string& path, bool strict, FileSystem& files) {
   if (!directory_exists(path, files)) return {Checkpoint::open(path, files), {}};
-  const std::vector<int64_t> steps = checkpoint_steps(path, files);
-  if (!steps.empty()) return latest_of(path, steps, strict, files);
+  for (std::vector<int64_t> steps; !(steps = checkpoint_steps(path, files)).empty();)
+    if (std::optional<FoundCheckpoint> found = latest_of(path, steps, strict, files)) return std::move(*found);
   const bool run = directory_exists(checkpoints_of(path), files);
   throw Error("[run] '" + path + "' " + (run ? "has no checkpoint yet" : "is not the directory of a run: it has no checkpoints"),
               ErrorKind::kData, run ? "start it again with `rowan train CONFIG --out " + path + " --resume`" : "");

@@ -62,6 +62,37 @@ TEST(RunDir, names_sort_as_numbers_do) {
   EXPECT_THAT(checkpoint_steps(dir.path().string()), ElementsAre(9, 10, 9999999999, 12345678901));
 }
 
+// A name that leads nowhere is as good as damaged; a reader of a run that goes on finds what came after the file it looked for.
+TEST(RunDir, a_checkpoint_that_is_gone_is_passed_over) {
+  const TempDir dir;
+  RunDir run = RunDir::create(dir.file("run"), false);
+  run.save(small_image(3));
+  fs::create_symlink(dir.file("nowhere"), run.checkpoint_path(9));
+  const FoundCheckpoint found = find_checkpoint(run.path());
+  EXPECT_EQ(found.checkpoint.integer("/train/step"), 3);
+  ASSERT_EQ(found.skipped.size(), 1u);
+  EXPECT_THAT(found.skipped[0].reason, HasSubstr("ENOENT"));
+  fs::remove(run.checkpoint_path(9));
+
+  class RunThatGoesOn final : public FileSystem {
+   public:
+    explicit RunThatGoesOn(std::function<void()> go_on) : go_on_(std::move(go_on)) {}
+    int open(const std::string& path, int flags, mode_t mode) override {
+      if (path.ends_with("step-0000000003.h5")) std::exchange(go_on_, [] {})();
+      return FileSystem::open(path, flags, mode);
+    }
+
+   private:
+    std::function<void()> go_on_;
+  } files([&] {
+    run.save(small_image(4));
+    run.retain(1);
+  });
+  const FoundCheckpoint next = find_checkpoint(run.path(), false, files);
+  EXPECT_EQ(next.checkpoint.integer("/train/step"), 4);
+  EXPECT_TRUE(next.skipped.empty());
+}
+
 TEST(RunDir, what_was_just_saved_is_never_removed) {
   const TempDir dir;
   RunDir run = RunDir::create(dir.file("run"), false);
