@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "core/parallel.h"
 #include "tools/command.h"
@@ -94,6 +95,14 @@ void check_rules(const Config& saved, const std::vector<std::string>& overrides)
   }
 }
 
+// OpenMP, on which oneDNN runs, binds a process's first thread as it is loaded when one of these asks for that; threads that the
+// first one makes inherit it.
+std::string binding_hint() {
+  for (const char* name : {"OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY"})
+    if (std::getenv(name) != nullptr) return fmt::format("; {} is set and binds the first thread to one: unset it", name);
+  return "";
+}
+
 void check_steps(const Config& config, int64_t done) {
   if (config.train.steps >= done) return;
   throw Error(
@@ -106,7 +115,7 @@ void check_steps(const Config& config, int64_t done) {
 int thread_count(int64_t configured) {
   if (configured > 0) return static_cast<int>(configured);
   const int cores = usable_cores();
-  if (cores == 1) warn("only one core may be used here (affinity or a container's limit)");
+  if (cores == 1) warn("only one core may be used here (affinity or a container's limit)" + binding_hint());
   return cores;
 }
 

@@ -1,6 +1,7 @@
 // rowan train and rowan resume, as a user runs them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <filesystem>
 #include <fstream>
@@ -156,6 +157,19 @@ TEST(Train, files_that_only_look_like_a_runs_are_not_touched) {
   EXPECT_EQ(CommandRun::rowan(anew).exit_code, 0);
   for (const char* name : {"a/tokenizer.py", "a/capsules/mine.txt", "a/.tmp-notes"})
     EXPECT_EQ(read_all(run.path(name)), "mine") << name;
+}
+
+TEST(Train, says_when_only_one_core_works_and_what_bound_it_to_that) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &allowed)) ++core;
+  const CommandRun run;
+  std::vector<std::string> command = {"taskset", "-c", std::to_string(core), ROWAN_BINARY};
+  for (const std::string& argument : run.train_arguments("a", {"train.threads=0", "train.steps=1"})) command.push_back(argument);
+  const CommandResult r = run_command(command, {.environment = {{"OMP_PROC_BIND", "true"}}});
+  EXPECT_EQ(r.exit_code, 0);
+  EXPECT_THAT(r.err, AllOf(HasSubstr("only one core may be used here"), HasSubstr("OMP_PROC_BIND is set")));
 }
 
 TEST(Train, a_limit_on_the_size_of_files_is_an_error_as_a_full_device_is) {
