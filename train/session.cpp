@@ -9,6 +9,7 @@
 #include "layers/parameter_specs.h"
 #include "optim/settings.h"
 #include "train/checkpoint_state.h"
+#include "train/config_fields.h"
 #include "train/counters.h"
 #include "train/precision.h"
 #include "train/untie.h"
@@ -273,7 +274,11 @@ void TrainSession::load(Checkpoint& checkpoint) {
   load_parameters(checkpoint, *model_);
   LoadVisitor optim(checkpoint, "/optim"), loader(checkpoint, "/loader");
   optimizers_->visit_state(optim);
-  loader_->visit_state(loader);
+  try {
+    loader_->visit_state(loader);
+  } catch (const Error& e) {
+    throw Error(join_text(e.what(), "; data.train = ", toml_text(config_.data.train)), e.kind(), e.hint());
+  }
   guard_.reset();
   if (checkpoint.contains("/train/guard/skips")) {
     LoadVisitor guard(checkpoint, "/train/guard");

@@ -82,6 +82,7 @@ TEST(ChangedRun, a_corpus_that_changed_in_its_place_is_refused) {
   const CommandResult r = run.resume("a", {"train.steps=4"});
   EXPECT_EQ(r.exit_code, 1);
   EXPECT_THAT(r.err, HasSubstr("fingerprint"));
+  EXPECT_THAT(r.err, HasSubstr(run.path("text.txt")));
   EXPECT_THAT(r.err, HasSubstr("\nhint: resume with the same data"));
 }
 
