@@ -54,7 +54,8 @@ void RowOptimizer::validate() const {
               "use untouched = \"dense\" or \"frozen\"");
   ROWAN_CHECK(axes_.duplicates != "sequential" || column_reduce() == ColumnReduce::kNone, "[", rule(),
               "] duplicates = \"sequential\": its columns are shared by all rows and need every row's gradient first");
-  ROWAN_CHECK(!decays_weights() || axes_.decay == "touched" || axes_.decay == "none", "[", rule(), "] decay = \"", axes_.decay,
+  const bool pointless = axes_.decay == "deferred" || (axes_.decay == "coupled" && weight_decay() > 0);
+  ROWAN_CHECK(!decays_weights() || !pointless, "[", rule(), "] decay = \"", axes_.decay,
               "\": this rule decays weights inside its formula, in its own way and in the rows that it updates; use \"touched\"");
 }
 

@@ -51,7 +51,8 @@ std::vector<Slot> SgdRule::slots() const {
 }
 
 void SgdRule::fill_scalars(StepScalars& s) const {
-  s.c[0] = momentum_ > 0 && s.step == 1;  // the buffer starts with the gradient itself
+  // The buffer starts with the gradient itself, which without dampening it does anyway, from 0.
+  s.c[0] = momentum_ > 0 && dampening_ > 0 && s.step == 1;
 }
 
 void SgdRule::update_rows(const RowBlock& b) const {

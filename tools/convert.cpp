@@ -109,6 +109,7 @@ Error about_input(const Error& e, const std::string& result, const ConvertOption
 
 void run_convert(const ConvertOptions& options) {
   if (file_exists(options.output)) fail_file("write", options.output, EEXIST);
+  if (!directory_exists(parent_directory(options.output))) fail_file("write", options.output, ENOENT);
   const std::string signed_file = join_path(parent_directory(options.output), join_text(kTemporaryPrefix, getpid(), "-convert"));
   remove_file(signed_file);
   try {

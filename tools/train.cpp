@@ -18,7 +18,7 @@ struct TrainOptions {
 // With --resume, a run that died before its first checkpoint starts again in its place, and nothing of it is removed: another
 // process may have saved one since we looked, and only under the lock can we tell.
 RunDir place_of_run(const std::string& directory, const TrainOptions& o) {
-  if (!o.resume || !directory_exists(join_path(directory, "checkpoints"))) return RunDir::create(directory, o.overwrite);
+  if (!o.resume || !is_run(directory)) return RunDir::create(directory, o.overwrite);
   RunDir run = RunDir::open(directory);
   if (!checkpoint_steps(directory).empty())
     throw Error("[train] another process has just saved a checkpoint in '" + directory + "'", ErrorKind::kData,

@@ -86,6 +86,7 @@ Json difference_json(const Sweep& sweep, const Comparison& c, const ArmDifferenc
             {"bootstrap_interval", interval_json(d.bootstrap)},
             {"p", d.p},
             {"p_holm", d.p_holm}};
+  if (d.by_seed.empty()) json.erase("by_seed");  // A/A
   const bool settled = c.arms[d.arm].refused.empty() && c.arms[sweep.baseline_arm].refused.empty();
   json["between_winners"] = settled;  // false: at least one of the two stands at its grid's edge
   return json;

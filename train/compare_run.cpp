@@ -72,7 +72,8 @@ LoggedRun read_log(const std::string& path) {
   LoggedRun log;
   const std::string text = read_text(path, kLargestLog);
   for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const Json event = parse_json<Json>(std::string_view(text).substr(begin, end - begin));
+    const Json event = parse_event<Json>(std::string_view(text).substr(begin, end - begin));
+    if (event.is_null()) continue;
     const std::string what = event.at("event").get<std::string>();
     if (what == "eval") log.losses[event.at("step").get<int64_t>()] = event.at("loss").get<double>();
     if (what == "touch") take_touches(event, log);
@@ -119,8 +120,8 @@ RunResult starting_point(TrainSession& session, const TokenCounts& counts) {
 
 // A run that died before its first checkpoint starts again in its place.
 RunDir place_of(const RunRequest& request) {
-  if (!file_exists(join_path(request.directory, "config.toml"))) return RunDir::create(request.directory, false);
-  check_settings(request.directory, request.config);
+  if (!is_run(request.directory)) return RunDir::create(request.directory, false);
+  if (file_exists(join_path(request.directory, "config.toml"))) check_settings(request.directory, request.config);
   return RunDir::open(request.directory);
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/visit.h"
@@ -218,6 +219,8 @@ void check_no_idle_settings(const Config& config);
 
 // Every field with its value and, as a comment, where that came from. Reads back to the same config.
 std::string resolved_toml(const Config& config);
+inline constexpr std::string_view kResolvedHead =  // how that begins
+    "# Every setting of this run, its value, and where that came from.\n";
 
 struct ConfigChange {
   std::string key;

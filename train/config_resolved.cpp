@@ -93,7 +93,7 @@ bool schedule_follows_steps(const Schedule& schedule) {
 
 std::string resolved_toml(const Config& config) {
   Config copy = config;
-  std::string out = "# Every setting of this run, its value, and where that came from.\n";
+  std::string out(kResolvedHead);
   for (const auto& sections : {config_sections(copy), optim_sections(copy)}) {
     for (const ConfigSection& section : sections) write_section(section, config, out);
   }

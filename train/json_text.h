@@ -23,4 +23,19 @@ Json parse_json(std::string_view text) {
   });
 }
 
+// A line of metrics.jsonl, an object with a text "event" and, where there is a "step", an integer; null for any other.
+template <class Json>
+Json parse_event(std::string_view line) {
+  try {
+    Json event = parse_json<Json>(line);
+    if (!event.is_object() || !event.contains("event") || !event["event"].is_string()) return nullptr;
+    if (event.contains("step") && !event["step"].is_number_integer()) return nullptr;
+    return event;
+  } catch (const typename Json::exception&) {
+    return nullptr;
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
 }  // namespace rowan

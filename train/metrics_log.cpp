@@ -14,20 +14,6 @@ namespace {
 constexpr size_t kLongestLine = size_t{16} << 20;
 constexpr int64_t kLongestGap = int64_t{256} << 20;
 
-nlohmann::json event_of(std::string_view line) {  // null: none
-  if (line.size() > kLongestLine) return nullptr;
-  try {
-    auto event = parse_json<nlohmann::json>(line);
-    if (!event.is_object() || !event.contains("event") || !event["event"].is_string()) return nullptr;
-    if (event.contains("step") && !event["step"].is_number_integer()) return nullptr;
-    return event;
-  } catch (const nlohmann::json::exception&) {
-    return nullptr;
-  } catch (const Error&) {
-    return nullptr;
-  }
-}
-
 // Calls take(line, end) for each whole line, `end` being the length of the file up to and with it. Of a line that is longer than
 // any may be, only as much is kept in memory as shows it; what is longer than a gap may be is not read to its end.
 template <class Take>
@@ -75,7 +61,7 @@ std::string MetricsLog::rewind(int64_t step) {
   evaluated_ = false;
   scan_lines(file_, [&](std::string_view line, int64_t end) {
     ++number;
-    const nlohmann::json event = event_of(line);
+    const auto event = line.size() <= kLongestLine ? parse_event<nlohmann::json>(line) : nlohmann::json();
     if (event.is_null() && foreign++ == 0) first_foreign = number;
     const int64_t at = event.is_null() ? step : event.value("step", step);
     cut = cut || at > step;

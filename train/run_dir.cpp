@@ -5,6 +5,8 @@
 #include <charconv>
 #include <optional>
 
+#include "train/config.h"
+
 namespace rowan {
 namespace {
 
@@ -82,7 +84,7 @@ std::optional<FoundCheckpoint> latest_of(const std::string& directory, const std
 // Whether a run is there; Error when a new one may not begin in this directory.
 bool check_place(const std::string& path, bool overwrite, FileSystem& files) {
   const std::vector<std::string> names = list_directory(path, files);
-  const bool run = directory_exists(checkpoints_of(path), files);  // the first thing that a run makes, and the last that it loses
+  const bool run = is_run(path, files);
   const auto other = std::find_if(names.begin(), names.end(), [](const auto& n) { return !is_lock(n) && !is_temporary(n); });
   if (!run && other != names.end()) {
     throw Error("[run] '" + path + "' is not empty and not a run: it has '" + *other + "'", ErrorKind::kUsage,
@@ -128,6 +130,20 @@ FoundCheckpoint find_checkpoint(const std::string& path, bool strict, FileSystem
   const bool run = directory_exists(checkpoints_of(path), files);
   throw Error("[run] '" + path + "' " + (run ? "has no checkpoint yet" : "is not the directory of a run: it has no checkpoints"),
               ErrorKind::kData, run ? "start it again with `rowan train CONFIG --out " + path + " --resume`" : "");
+}
+
+bool is_run(const std::string& directory, FileSystem& files) {
+  if (!directory_exists(checkpoints_of(directory), files)) return false;  // the first thing that a run makes
+  if (!checkpoint_steps(directory, files).empty()) return true;
+  const std::vector<std::string> names = list_directory(directory, files);
+  const auto begun = [](const std::string& n) { return n == "checkpoints" || is_lock(n) || is_temporary(n); };
+  if (std::all_of(names.begin(), names.end(), begun)) return list_directory(checkpoints_of(directory), files).empty();
+  const std::string config = join_path(directory, "config.toml");
+  if (!file_exists(config, files)) return false;
+  const File file = File::open(config, files);
+  std::string head(std::min<size_t>(kResolvedHead.size(), static_cast<size_t>(file.size())), '\0');
+  file.read(0, head.data(), head.size());
+  return head == kResolvedHead;
 }
 
 // --- writing

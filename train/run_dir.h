@@ -28,6 +28,10 @@ struct FoundCheckpoint {
 // checkpoint yet, none that verifies (every reason is given). strict: the newest one must verify.
 FoundCheckpoint find_checkpoint(const std::string& path, bool strict = false, FileSystem& files = system_files());
 
+// Whether Rowan made this directory for a run: it has a folder `checkpoints`, and with it a checkpoint, a config.toml that a run
+// wrote, or nothing else at all (a run that was killed as it began).
+bool is_run(const std::string& directory, FileSystem& files = system_files());
+
 // The steps that `directory`/checkpoints has files for, ascending; nothing is said about their content.
 std::vector<int64_t> checkpoint_steps(const std::string& directory, FileSystem& files = system_files());
 std::string checkpoint_file_name(int64_t step);               // "step-0000000100.h5"
@@ -36,8 +40,8 @@ void check_step(const Checkpoint& checkpoint, int64_t step);  // throws when it 
 // For the one process that writes to the run. Not for use by two threads at once.
 class RunDir {
  public:
-  // A new run. A directory with a folder `checkpoints` is a run's: refused (Error, kUsage) unless `overwrite`, which removes what
-  // Rowan made there and nothing else. A directory with other things in it is refused always.
+  // A new run. A run's directory is refused (Error, kUsage) unless `overwrite`, which removes what Rowan made there and nothing
+  // else. A directory with other things in it is refused always.
   static RunDir create(const std::string& path, bool overwrite, FileSystem& files = system_files());
   // A run to go on with. Removes what dead processes left half-written.
   static RunDir open(const std::string& path, FileSystem& files = system_files());

@@ -1,6 +1,8 @@
 #include "train/run_lock.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -195,7 +197,21 @@ RunLock RunLock::hold(const std::string& path, FileSystem& files) {
   return RunLock(std::unique_ptr<Held>(new Held{path, LockOwner::self(), lock_file(path, files), &files}));
 }
 
+// The file that is held and the one of that name are the same: nobody can have made another with its number meanwhile.
+bool RunLock::stands() const {
+  struct stat held {
+  }, named{};
+  const int fd = again([&] { return held_->files->open(held_->path, O_RDONLY | O_NOFOLLOW, 0); });
+  if (fd == -1) return false;
+  const bool known = again([&] { return held_->files->status(fd, named); }) == 0 &&
+                     again([&] { return held_->files->status(held_->flocked.descriptor(), held); }) == 0;
+  held_->files->close(fd);
+  return known && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
 void RunLock::check() {
+  const std::lock_guard guard(held_->mutex);
+  if (stands()) return;
   const std::optional<Claim> claim = read_claim(held_->path, *held_->files);
   if (claim && claim->owner == held_->owner) return;
   if (!claim && directory_exists(parent_directory(held_->path), *held_->files) && try_create(held_->path, *held_->files)) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "train/file.h"
@@ -53,11 +54,13 @@ class RunLock {
     LockOwner owner;
     File flocked;
     FileSystem* files;
+    std::mutex mutex = {};  // of check(): the log and a save in the background ask at once
     ~Held();
   };
   explicit RunLock(std::unique_ptr<Held> held) : held_(std::move(held)) {}
   static RunLock acquire_path(const std::string& path, int depth, FileSystem& files);
   static bool try_create(const std::string& path, FileSystem& files);
+  bool stands() const;
   static RunLock hold(const std::string& path, FileSystem& files);
 
   std::unique_ptr<Held> held_;

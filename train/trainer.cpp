@@ -65,13 +65,18 @@ double Trainer::seconds_since_start() const {
 
 void Trainer::log(const std::string& event) {
   // Losing a line of the log is no reason to lose the run, nor to fill the terminal.
-  const auto append = [&] { metrics_.append(event); };
+  const auto append = [&] {
+    run_.check_owner();
+    metrics_.append(event);
+  };
   if (!log_fails_) {
     log_fails_ = !attempt("a line of metrics.jsonl was not written", append);
   } else {
     try {
       append();
       log_fails_ = false;
+    } catch (const LockLost&) {
+      throw;
     } catch (const Error&) {
     }
   }
@@ -85,14 +90,24 @@ TrainOutcome Trainer::run() {
     throw;
   } catch (const Error& e) {
     // Data that can't be read any more: the steps before are good.
-    if (e.kind() == ErrorKind::kData && session_.steps_done() > 0)
-      attempt("the last step was not saved", [this] { save(false), settle(true); });
+    if (e.kind() == ErrorKind::kData && session_.steps_done() > 0) save_before_the_end();
     throw;
   }
   TrainOutcome outcome{.step = session_.steps_done(), .signal = signals_.stop_signal()};
   outcome.out_of_time = outcome.signal == 0 && outcome.step < config_.train.steps;
   finish(outcome);
   return outcome;
+}
+
+// The run ends for another reason, which is what is thrown.
+void Trainer::save_before_the_end() {
+  try {
+    settle(true);
+    save(false);
+    settle(true);
+  } catch (const Error& e) {
+    progress_.message(fmt::format("warning: step {} was not saved: {}", session_.steps_done(), e.what()));
+  }
 }
 
 bool Trainer::out_of_time() const {
@@ -116,15 +131,7 @@ void Trainer::start() {
             {"threads", current_threads()},
             {"denormals", denormals_text()}}));
   if (!evaluation_was_cut_short()) return;
-  // With it the checkpoint of this step is what it is in a run that nobody stopped.
-  run_.replace_at(session_.steps_done());
-  saved_step_ = begun_step_ = -1;
-  evaluate_now(true);
-  save(false);
-}
-
-bool Trainer::evaluation_was_cut_short() const {
-  return session_.steps_done() > 0 && every(config_.train.eval_every) && session_.corpus().val != nullptr && !metrics_.evaluated();
+  make_evaluation_again();
 }
 
 void Trainer::train_step() {
@@ -229,15 +236,7 @@ void Trainer::stop_for(const StepResult& r, const std::string& why) {
               ErrorKind::kNonFinite, "lower the learning rate, lengthen train.schedule.warmup, or set train.clip_norm");
 }
 
-void Trainer::evaluate_now(bool on_grid) {
-  if (session_.corpus().val == nullptr) return;
-  const auto begin = Clock::now();
-  const std::optional<EvalResult> all =
-      evaluate_unless([this] { return signals_.stop_signal() != 0; }, session_.model(), session_.corpus().val,
-                      *session_.corpus().tokenizer, config_.data.batch_size, config_.train.eval_tokens);
-  if (!all) return;
-  const EvalResult& r = *all;
-  eval_seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+void Trainer::log_evaluation(const EvalResult& r) {
   log(line({{"event", "eval"},
             {"step", session_.steps_done()},
             {"split", "val"},
@@ -245,26 +244,6 @@ void Trainer::evaluate_now(bool on_grid) {
             {"perplexity", r.perplexity},
             {"bits_per_byte", r.bits_per_byte},
             {"tokens", r.tokens}}));
-  progress_.message(fmt::format("step {}: validation loss {:.4f}, perplexity {:.2f}, {:.4f} bits/byte ({} tokens, {})",
-                                session_.steps_done(), r.loss, r.perplexity, r.bits_per_byte, r.tokens,
-                                format_duration(eval_seconds_)));
-  if (!(r.loss < session_.best_loss)) return;  // also when it is NaN
-  const std::pair before{session_.best_loss, session_.best_step};
-  if (config_.checkpoint.keep_best) attempt("a checkpoint was not saved", [this] { settle(true); });
-  session_.best_loss = r.loss;
-  session_.best_step = session_.steps_done();
-  if (config_.checkpoint.keep_best) {
-    best_before_ = before;
-    if (!attempt("best.h5 was not saved", [this] { save(true); })) forget_best();
-  }
-  // The evaluation at the end of a run would not have happened at this step of a longer run: it leaves no trace in the state.
-  if (!on_grid) std::tie(session_.best_loss, session_.best_step) = before;
-}
-
-// The next evaluation below what best.h5 holds then makes a new one.
-void Trainer::forget_best() {
-  if (best_before_) std::tie(session_.best_loss, session_.best_step) = *best_before_;
-  best_before_.reset();
 }
 
 void Trainer::sample_now() {
@@ -339,13 +318,15 @@ bool Trainer::attempt(const std::string& what, const std::function<void()>& acti
   }
 }
 
-void Trainer::finish(const TrainOutcome& outcome) {
-  const bool done = outcome.signal == 0 && !outcome.out_of_time;
+void Trainer::finish(TrainOutcome& outcome) {
+  bool done = outcome.signal == 0 && !outcome.out_of_time;
   attempt("a checkpoint was not saved", [this] { settle(true); });
   save(false);
   settle(true);
   if (done && !every(config_.train.eval_every)) evaluate_now(false);
   settle(true);
+  outcome.signal = signals_.stop_signal();  // one that ended the evaluation: a resume makes it
+  done = done && outcome.signal == 0;
   if (done && dynamic_cast<const SortExamples*>(session_.corpus().train.get()) != nullptr) {
     const int64_t inputs = session_.corpus().train->starts(), correct = count_sorted(session_);
     progress_.message(fmt::format("{} of {} inputs sorted correctly", correct, inputs));

@@ -52,6 +52,7 @@ class Trainer {
 
   void start();
   void train_step();
+  void save_before_the_end();
   bool out_of_time() const;
   void log_step(const StepResult& result, double seconds);
   void show_step(const StepResult& result);
@@ -59,14 +60,18 @@ class Trainer {
   void rewind(const StepResult& result);
   [[noreturn]] void stop_for(const StepResult& result, const std::string& why);
   bool evaluation_was_cut_short() const;
+  void make_evaluation_again();
   void evaluate_now(bool on_grid);
+  std::optional<EvalResult> evaluate_split();
+  void log_evaluation(const EvalResult& r);
+  bool take_best(const EvalResult& r, bool on_grid);
   void sample_now();
   void save(bool best);    // unless this step has been saved; best: make best.h5 of it, too
   void settle(bool wait);  // what came of the save in flight; throws its Error
   void forget_best();
   bool attempt(const std::string& what, const std::function<void()>& action);  // false, and a warning, when it fails
   bool save_due();
-  void finish(const TrainOutcome& outcome);
+  void finish(TrainOutcome& outcome);
   void log(const std::string& event);  // one JSON object
   double seconds_since_start() const;
   bool every(int64_t interval) const { return interval > 0 && session_.steps_done() % interval == 0; }

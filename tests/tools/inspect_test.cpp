@@ -222,6 +222,30 @@ TEST_F(Inspect, convert_signs_what_h5py_edited_and_says_what_changed) {
   EXPECT_THAT(again.err, AllOf(HasSubstr("EEXIST"), HasSubstr("hint: nothing is overwritten")));
 }
 
+// Whatever a run keeps, an unedited checkpoint converts to the same state.
+TEST_F(Inspect, convert_takes_every_layout_of_the_state) {
+  const std::vector<std::vector<std::string>> layouts = {
+      {"model.tied=true", "train.tied_two_source=true"},
+      {"model.tied=true", "train.untie_at=1"},
+      {"model.tied=true", "train.untie_at=5"},
+      {"optim.group.0.params=embed.*", "optim.group.0.untouched=exact", "optim.group.0.catch_up=closed"},
+      {"train.loss=sampled", "train.sampled.negatives=8", "optim.rule=adam8bit"},
+      {"optim.group.0.params=blocks.*.mlp.*.weight", "optim.group.0.rule=muon"},
+      {"train.spike.window=3", "optim.rule=adafactor"},
+  };
+  const std::string out = dir_.file("out.h5");
+  for (const auto& sets : layouts) {
+    const test::SmallRun run;
+    TrainSession session(run.config(sets));
+    for (int i = 0; i < 2; ++i) session.step();
+    publish_checkpoint(make_image(session), path_, IfExists::kReplace);
+    fs::remove(out);
+    const auto r = rowan({"convert", path_, out});
+    ASSERT_EQ(r.exit_code, 0) << sets[0] << r.err;
+    ASSERT_EQ(Checkpoint::open(out).state_digest(), Checkpoint::open(path_).state_digest()) << sets[0];
+  }
+}
+
 // What a resume would refuse, or could only go wrong with, is not signed.
 TEST_F(Inspect, convert_signs_nothing_that_training_would_not_take) {
   use_a_runs_checkpoint();

@@ -148,6 +148,15 @@ TEST(Train, files_that_only_look_like_a_runs_are_not_touched) {
   }
   EXPECT_EQ(read_all(run.path("mine/config.toml")), "# mine");
   EXPECT_EQ(run.names_in("mine"), (std::vector<std::string>{".tmp-notes", "config.toml"}));
+  std::filesystem::create_directories(run.path("other/checkpoints"));  // of another program
+  for (const char* name : {"other/checkpoints/model.pt", "other/tokenizer.json", "other/config.toml"}) run.write(name, "mine");
+  for (const char* flag : {"--resume", "--overwrite"}) {
+    std::vector<std::string> arguments = run.train_arguments("other");
+    arguments.push_back(flag);
+    EXPECT_EQ(CommandRun::rowan(arguments).exit_code, 2) << flag;
+  }
+  for (const char* name : {"other/checkpoints/model.pt", "other/tokenizer.json", "other/config.toml"})
+    EXPECT_EQ(read_all(run.path(name)), "mine") << name;
   // In a run's own folder only what a run makes is removed.
   ASSERT_EQ(run.train("a").exit_code, 0);
   std::filesystem::create_directories(run.path("a/capsules"));

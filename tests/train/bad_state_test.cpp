@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "tests/support/small_run.h"
@@ -48,7 +49,8 @@ struct Outcome {
 };
 
 Outcome train(const test::SmallRun& files, TrainSession& session) {
-  RunDir run = RunDir::create(files.path("run"), true);
+  std::filesystem::remove_all(files.path("run"));
+  RunDir run = RunDir::create(files.path("run"), false);
   std::FILE* nowhere = std::fopen("/dev/null", "w");
   Outcome outcome;
   try {

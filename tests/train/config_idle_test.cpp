@@ -61,7 +61,8 @@ TEST(IdleSettings, of_a_rows_own_count_are_found_where_nothing_depends_on_it) {
     EXPECT_THAT(with(rule), ElementsAre("optim.group.0.counter")) << rule;
   for (const char* rule : {"adam", "adamw", "amsgrad", "nadam", "partial_rowwise_adam", "adafactor"})
     EXPECT_THAT(with(rule), IsEmpty()) << rule;
-  EXPECT_THAT(with("sgd", "momentum = 0.9\n"), IsEmpty()) << "the first update of a row starts its buffer";
+  EXPECT_THAT(with("sgd", "momentum = 0.9\n"), ElementsAre("optim.group.0.counter"));
+  EXPECT_THAT(with("sgd", "momentum = 0.9\ndampening = 0.5\n"), IsEmpty()) << "a row's first gradient is not dampened";
 }
 
 // Every rule that is for touched rows by itself, the presets among them, whoever registers one.

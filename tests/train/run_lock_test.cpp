@@ -168,6 +168,7 @@ TEST(RunLock, that_became_anothers_is_lost_and_one_that_is_only_gone_is_made_aga
   EXPECT_THAT(refusal(dir.path().string()), HasSubstr("is in use by process " + std::to_string(getpid())));
   LockOwner other = LockOwner::self();
   other.pid = getppid();
+  std::filesystem::remove(dir.file("run.lock"));
   leave_lock_of(other, dir.file("run.lock"));
   EXPECT_THROW(lock.check(), LockLost);
   std::filesystem::remove_all(dir.path());

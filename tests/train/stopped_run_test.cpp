@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -125,6 +127,69 @@ TEST_F(StoppedRun, a_run_whose_directory_became_anothers_ends_and_touches_nothin
   }
   EXPECT_THAT(checkpoint_steps(files_.path("run")), IsEmpty());
   EXPECT_THAT(checkpoint_steps(files_.path("moved")), ElementsAre(2));
+}
+
+// The log is the other run's as well: this one neither adds to it nor cuts it back to what it remembers.
+TEST_F(StoppedRun, a_run_whose_lock_became_anothers_leaves_the_log_alone) {
+  TrainSession session(files_.config());
+  RunDir run = RunDir::create(files_.path("run"), false);
+  std::string log;
+  const auto take_away = [&](int64_t step) {
+    if (step != 3) return;
+    fs::remove(files_.path("run/run.lock"));
+    std::ofstream(files_.path("run/run.lock")) << "pid 1\nhost elsewhere\nboot b\nstart 1\n";
+    std::ofstream(run.metrics_path(), std::ios::app) << "{\"event\":\"train\",\"step\":4}\n";
+    log = read_text(run.metrics_path(), 1 << 20);
+  };
+  EXPECT_THROW(train(session, run, take_away), LockLost);
+  EXPECT_EQ(read_text(run.metrics_path(), 1 << 20), log);
+}
+
+// Killed, or out of space, between the evaluation and the checkpoint that holds its outcome: it is made once more.
+TEST_F(StoppedRun, an_evaluation_that_was_made_again_counts_when_its_checkpoint_stands) {
+  const auto config = [this] { return files_.config({"train.eval_every=4", "checkpoint.every=4", "train.steps=8"}); };
+  {
+    TrainSession session(config());
+    RunDir run = RunDir::create(files_.path("run"), false);
+    train(session, run, [](int64_t step) {
+      if (step == 4) raise(SIGTERM);
+    });
+  }
+  const std::string checkpoint = files_.path("run/checkpoints/step-0000000004.h5");
+  const auto resume = [&](const std::function<void(int64_t)>& at_step) {
+    TrainSession session(config());
+    RunDir run = RunDir::open(files_.path("run"));
+    Checkpoint found = find_checkpoint(run.path()).checkpoint;
+    session.load(found);
+    return train(session, run, at_step);
+  };
+  const auto limit_files_to = [](rlim_t bytes) {
+    struct rlimit limit {};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = std::min(bytes, limit.rlim_max);
+    setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  {
+    const IgnoredSignals ignored({SIGXFSZ});
+    limit_files_to(20000);  // enough for the log
+    EXPECT_THROW(resume([](int64_t) { raise(SIGTERM); }), Error) << "the last save";
+    limit_files_to(RLIM_INFINITY);
+  }
+  EXPECT_EQ(Checkpoint::open(checkpoint).integer("/train/best_step"), 0);
+  EXPECT_THAT(read_text(files_.path("run/metrics.jsonl"), 1 << 20), testing::Not(HasSubstr("\"eval\"")));
+  resume([](int64_t) { raise(SIGTERM); });
+  EXPECT_EQ(Checkpoint::open(checkpoint).integer("/train/best_step"), 4);
+  EXPECT_THAT(read_text(files_.path("run/metrics.jsonl"), 1 << 20), HasSubstr("\"eval\",\"step\":4,"));
+}
+
+TEST_F(StoppedRun, a_signal_during_the_last_evaluation_is_said) {
+  TrainSession session(files_.config({"train.steps=3"}));
+  RunDir run = RunDir::create(files_.path("run"), false);
+  const TrainOutcome outcome = train(session, run, [](int64_t step) {
+    if (step == 3) raise(SIGTERM);
+  });
+  EXPECT_EQ(outcome.signal, SIGTERM);
+  EXPECT_THAT(read_text(run.metrics_path(), 1 << 20), HasSubstr("\"reason\":\"signal\""));
 }
 
 TEST(IgnoredSignals, neither_end_the_process_nor_stay_ignored) {
