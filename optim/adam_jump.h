@@ -12,8 +12,8 @@
 // times its own size for each moment. Where Real is double, double is no wider than Real, and each of the k missed steps adds up to
 // u * (1 + L) * |w|, through the tail or the sum of the decay factors' logarithms, which has grown to -L since the history began.
 // (Steps that are really taken in Real round in each: up to u |w| a step with decay, which is what a dense table loses, not this.)
-// A jump costs at most kLongestTail steps, whatever the gap; with betas whose tail is longer (.99 and .99, say) every missed step is
-// replayed, and a row costs what its gap is long.
+// A jump costs at most kLongestTail steps, whatever the gap; with betas whose tail is longer (.99 and .99, say) every missed step
+// is replayed, and a row costs what its gap is long.
 //
 // False, with nothing changed, where that does not hold: r >= 1, a moment without its square, or a tail that has not fallen in
 // time.
