@@ -20,6 +20,7 @@ if ! { cmake --preset fuzz && cmake --build build/fuzz -j "$(nproc)" --target fu
 fi
 findings=$PWD/build/fuzz/findings
 mkdir -p "$findings"
+cores=$(nproc)           # before the next line, which nproc obeys
 export OMP_NUM_THREADS=1 # a thread of its own for every product would cost more than the product
 
 number_of() { # the last number after this word in a log
@@ -50,7 +51,7 @@ run_target() {
 printf '%-14s %12s %8s %10s %8s %10s\n' target executions edges features corpus findings
 failed=0 running=0
 for target in "${targets[@]}"; do
-  if [[ $running -ge $(nproc) ]]; then
+  if [[ $running -ge $cores ]]; then
     wait -n || failed=1
     running=$((running - 1))
   fi
