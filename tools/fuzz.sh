@@ -24,7 +24,7 @@ cores=$(nproc)           # before the next line, which nproc obeys
 export OMP_NUM_THREADS=1 # a thread of its own for every product would cost more than the product
 
 number_of() { # the last number after this word in a log
-  grep -oE "$1:? +[0-9]+" "$2" | tail -n 1 | grep -oE '[0-9]+$' || echo 0
+  grep -aoE "$1:? +[0-9]+" "$2" | tail -n 1 | grep -oE '[0-9]+$' || echo 0
 }
 
 count_findings() { find "$findings" -type f -name "$1-*" | wc -l; }
