@@ -135,9 +135,7 @@ VerifyReport verify(const FileToVerify& file) {
 
 // A run that goes on removes checkpoints that newer ones replace.
 bool was_retired(const std::string& directory, const FileToVerify& file) {
-  if (!file.step) return false;
-  const std::vector<int64_t> now = checkpoint_steps(directory);
-  return !std::binary_search(now.begin(), now.end(), *file.step);
+  return file.step && !has_checkpoint(directory, *file.step);
 }
 
 void print_report(const std::string& path, const VerifyReport& report) {

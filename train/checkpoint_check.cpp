@@ -39,16 +39,18 @@ void check_counter(const Checkpoint& checkpoint, const std::string& path) {
 void check_usable(Checkpoint& checkpoint) {
   check_counter(checkpoint, "/train/step");
   check_finite(checkpoint);
-  load_model(checkpoint);
+  const Config config = checkpoint_config(checkpoint);
+  checkpoint_tokenizer(checkpoint);
+  const int64_t step = checkpoint.integer("/train/step");
+  Gpt model(model_at(config, step), 0, head_grads_at(config, step));  // as a session has it, to be trained
+  load_parameters(checkpoint, model);
+  checkpoint.finish({"/model"});
   if (!checkpoint.info().complete) return;
   for (const char* path : {"/train/tokens", "/loader/position"}) check_counter(checkpoint, path);
   checkpoint.integer("/rng/seed");
   checkpoint.integer("/train/best_step");
   if (std::isnan(checkpoint.number("/train/best_loss")))
     fail_data("[checkpoint] /train/best_loss in '", checkpoint.path(), "' is not a number");
-  const Config config = checkpoint_config(checkpoint);
-  const int64_t step = checkpoint.integer("/train/step");
-  Gpt model(model_at(config, step), 0, head_grads_at(config, step));  // as a session has it, to be trained
   const std::unique_ptr<OptimizerSet> optimizers = make_optimizers(config, model);
   LoadVisitor state(checkpoint, "/optim");
   optimizers->visit_state(state);

@@ -48,11 +48,6 @@ bool is_capsule(const std::string& name) {
   return name.starts_with(kStepPrefix) && name.ends_with(".json");
 }
 
-bool is_listed(const std::string& directory, int64_t step, FileSystem& files) {
-  const std::vector<int64_t> steps = checkpoint_steps(directory, files);
-  return std::binary_search(steps.begin(), steps.end(), step);
-}
-
 // Nothing when the run went on meanwhile and removed what `steps` names: newer ones are there then.
 std::optional<FoundCheckpoint> latest_of(const std::string& directory, const std::vector<int64_t>& steps, bool strict,
                                          FileSystem& files) {
@@ -66,7 +61,7 @@ std::optional<FoundCheckpoint> latest_of(const std::string& directory, const std
     } catch (const NewerFormat&) {  // not damaged: whoever goes on from an older one would throw this one away
       throw;
     } catch (const FileError& e) {
-      if (e.code() == ENOENT && !is_listed(directory, *step, files)) return std::nullopt;
+      if (e.code() == ENOENT && !has_checkpoint(directory, *step, files)) return std::nullopt;
       // A bad sector is damage, and so is a name that leads nowhere. Too many open files, missing rights and the like say nothing
       // about the file: older ones would be no better, and going on with one would throw away what the newest holds.
       if (strict || (e.code() != EIO && e.code() != ENOENT)) throw;
@@ -121,6 +116,11 @@ std::vector<int64_t> checkpoint_steps(const std::string& directory, FileSystem& 
   }
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+bool has_checkpoint(const std::string& directory, int64_t step, FileSystem& files) {
+  const std::vector<int64_t> steps = checkpoint_steps(directory, files);
+  return std::binary_search(steps.begin(), steps.end(), step);
 }
 
 FoundCheckpoint find_checkpoint(const std::string& path, bool strict, FileSystem& files) {

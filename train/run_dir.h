@@ -34,7 +34,8 @@ bool is_run(const std::string& directory, FileSystem& files = system_files());
 
 // The steps that `directory`/checkpoints has files for, ascending; nothing is said about their content.
 std::vector<int64_t> checkpoint_steps(const std::string& directory, FileSystem& files = system_files());
-std::string checkpoint_file_name(int64_t step);               // "step-0000000100.h5"
+bool has_checkpoint(const std::string& directory, int64_t step, FileSystem& files = system_files());  // the same of one
+std::string checkpoint_file_name(int64_t step);                                                       // "step-0000000100.h5"
 void check_step(const Checkpoint& checkpoint, int64_t step);  // throws when it holds another step than its file's name says
 
 // For the one process that writes to the run. Not for use by two threads at once.
