@@ -37,6 +37,8 @@ void print_json(const EmbeddingBenchOptions& o, const EmbeddingBench& b) {
                                    {"update_ms", b.update_ms},
                                    {"limit_ms", b.limit_ms},
                                    {"ratio_to_limit", b.ratio_to_limit()},
+                                   {"plain_ms", b.plain_ms},
+                                   {"ratio_to_plain", b.ratio_to_plain()},
                                    {"gb_per_s", b.gb_per_s},
                                    {"copy_gb_per_s", b.copy_gb_per_s}};
   fmt::print("{}\n", out.dump());
@@ -54,6 +56,8 @@ void print_text(const EmbeddingBenchOptions& o, const EmbeddingBench& b) {
   fmt::print("limit       {:.3f} ms for 28 U D + 8 N D bytes at {:.1f} GB/s, this machine's copy rate\n", b.limit_ms,
              b.copy_gb_per_s);
   fmt::print("ratio       {:.2f} x the limit ({:.1f} GB/s)\n", b.ratio_to_limit(), b.gb_per_s);
+  fmt::print("plain loop  {:.3f} ms to copy the same rows and to add to them in three arrays; the step takes {:.2f} x that\n",
+             b.plain_ms, b.ratio_to_plain());
 }
 
 void run_bench_embedding(const BenchEmbeddingOptions& o) {

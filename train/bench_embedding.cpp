@@ -6,9 +6,11 @@
 
 #include "core/ids.h"
 #include "core/ops/gather.h"
+#include "core/parallel.h"
 #include "core/parameter.h"
 #include "core/rng.h"
 #include "optim/optimizer.h"
+#include "optim/row_math.h"
 #include "train/machine_rates.h"
 #include "train/zipf_data.h"
 
@@ -61,6 +63,34 @@ class IdStream {
   int64_t drawn_ = 0;
 };
 
+// The loop of plain_ms: rows of three arrays, of which the table is one.
+class PlainRows {
+ public:
+  PlainRows(Tensor table, int64_t tokens)
+      : arrays_{table, Tensor::zeros(table.shape()), Tensor::zeros(table.shape())}, y_({tokens, table.shape().back()}) {}
+
+  double run_once(const Ids& ids, const Tensor& dy) {
+    const SortedIds sorted = sort_ids(ids.values());
+    const int64_t width = y_.shape().back(), unique = std::ssize(sorted.unique);
+    const auto start = Clock::now();
+    parallel_ranges(ids.size(), rows_a_piece(width), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) std::copy_n(arrays_[0].data() + ids[i] * width, width, y_.data() + i * width);
+    });
+    parallel_ranges(unique, rows_a_piece(width), [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        const auto at = static_cast<size_t>(k);
+        const Real* const g = dy.data() + sorted.order[static_cast<size_t>(sorted.begin[at])] * width;
+        for (Tensor& a : arrays_) add_row(g, width, a.data() + sorted.unique[at] * width);
+      }
+    });
+    return ms_between(start, Clock::now());
+  }
+
+ private:
+  std::array<Tensor, 3> arrays_;
+  Tensor y_;
+};
+
 EmbeddingBench summarize(const EmbeddingBenchOptions& o, const std::vector<Sample>& samples, double copy_rate) {
   const auto column = [&](auto&& of) {
     std::vector<double> values;
@@ -88,7 +118,7 @@ EmbeddingBench summarize(const EmbeddingBenchOptions& o, const std::vector<Sampl
 EmbeddingBench bench_embedding(const EmbeddingBenchOptions& o) {
   ROWAN_CHECK(o.vocab >= 1 && o.dim >= 1 && o.tokens >= 1, "[bench embedding] vocab, dim and tokens must be positive; they are ",
               o.vocab, ", ", o.dim, " and ", o.tokens);
-  const std::unique_ptr<Optimizer> rule = make_optimizer(o.rule);
+  std::unique_ptr<Optimizer> rule = make_optimizer(o.rule);
   Parameter table(Tensor::full({o.vocab, o.dim}, Real(0.02)), GradKind::kRowSparse);
   rule->prepare("table", table);
   Tensor dy({1, o.tokens, o.dim});
@@ -108,7 +138,14 @@ EmbeddingBench bench_embedding(const EmbeddingBenchOptions& o) {
     return o.repeats > 0 ? done >= o.repeats : done >= kFewest && (ms_between(start, Clock::now()) >= kLongest || done >= kMost);
   };
   while (!enough()) samples.push_back(run_once(table, *rule, next_ids(), dy, ++step));
-  return summarize(o, samples, std::max(before, measured_copy_rate()));
+  EmbeddingBench result = summarize(o, samples, std::max(before, measured_copy_rate()));
+
+  rule.reset();  // its memory serves the plain loop
+  PlainRows plain(table.value(), o.tokens);
+  std::vector<double> plain_ms;
+  for (int64_t i = 0; i < std::clamp<int64_t>(result.repeats / 4, 5, 500); ++i) plain_ms.push_back(plain.run_once(next_ids(), dy));
+  result.plain_ms = median_of(plain_ms);
+  return result;
 }
 
 }  // namespace rowan

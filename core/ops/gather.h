@@ -34,7 +34,7 @@ inline void copy_rows(const Real* from, const Ids& ids, int64_t width, Real* y) 
 
 // The same row by row, cut as the update will be: see rows_a_piece().
 inline void copy_sorted_rows(const Real* from, const SortedIds& ids, int64_t width, Real* y) {
-  constexpr int64_t kLarge = int64_t{2} << 20;  // bytes of y
+  constexpr int64_t kLarge = int64_t{16} << 20;  // bytes of y that no cache would hold until they are read
   const int64_t ahead = prefetch_distance<Real>(width), unique = std::ssize(ids.unique);
   const int64_t bytes = width * static_cast<int64_t>(sizeof(Real));
   const bool stream = std::ssize(ids.order) * bytes >= kLarge && can_stream(y, bytes);

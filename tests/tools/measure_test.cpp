@@ -72,8 +72,8 @@ TEST_F(Measure, bench_embedding_prints_the_agreed_fields) {
                                       "--rule", "sparse_adam", "--repeats", "3", "--json"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json bench = Json::parse(result.out);
-  for (const char* field :
-       {"touched_rows", "total_ms", "gather_ms", "update_ms", "limit_ms", "ratio_to_limit", "gb_per_s", "copy_gb_per_s"})
+  for (const char* field : {"touched_rows", "total_ms", "gather_ms", "update_ms", "limit_ms", "ratio_to_limit", "gb_per_s",
+                            "copy_gb_per_s", "plain_ms", "ratio_to_plain"})
     EXPECT_GT(bench[field].get<double>(), 0) << field;
   EXPECT_LE(bench["touched_rows"].get<double>(), 64);
   EXPECT_EQ(bench["same_ids"], false);

@@ -21,7 +21,7 @@ TEST(Gather, copies_the_rows_of_the_ids) {
 // With a gradient wanted, rows are copied in the order of their ids, and large results past the caches.
 TEST(Gather, copies_the_same_rows_whether_or_not_a_gradient_is_wanted_and_whatever_the_size) {
   const Threads threads(2);
-  for (const int64_t width : {1, 3, 16, 67, 256, 259})
+  for (const int64_t width : {1, 3, 16, 67, 256, 259, 1040})
     for (const int64_t tokens : {1, 37, 4096})
       for (const int64_t rows : {5, 5000}) {
         const Tensor table = random_tensor({rows, width}, 1);
