@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "optim/row_optimizer.h"
+#include "optim/running_mean.h"
 
 namespace rowan {
 
@@ -28,11 +29,12 @@ class AdamLike : public RowOptimizer {
 
  protected:
   struct Scalars {
-    Real beta2, one_minus_beta1, one_minus_beta2, step_size, root_factor, eps;
+    RunningMean mean;
+    Real beta2, one_minus_beta2, step_size, root_factor, eps;
   };
   Scalars scalars_of(const StepScalars& s) const {
-    return {static_cast<Real>(beta2_), static_cast<Real>(1 - beta1_), static_cast<Real>(1 - beta2_),
-            static_cast<Real>(s.c[0]), static_cast<Real>(s.c[1]),     static_cast<Real>(eps_)};
+    return {RunningMean(beta1_),       static_cast<Real>(beta2_), static_cast<Real>(1 - beta2_),
+            static_cast<Real>(s.c[0]), static_cast<Real>(s.c[1]), static_cast<Real>(eps_)};
   }
 
   double beta1_ = 0.9;

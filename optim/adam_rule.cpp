@@ -4,20 +4,22 @@
 
 #include "core/kernels/vectorize.h"
 #include "optim/adam_jump.h"
+#include "optim/running_mean.h"
 
 namespace rowan {
 namespace {
 
 // denominator = sqrt(v + inside) * root_factor + outside covers the three places of eps.
 struct AdamScalars {
-  Real beta2, one_minus_beta1, one_minus_beta2, step_size, inside, root_factor, outside, grad_scale;
+  RunningMean mean;
+  Real beta2, one_minus_beta2, step_size, inside, root_factor, outside, grad_scale;
 };
 
 ROWAN_VECTORIZED void adam_row(Real* __restrict w, Real* __restrict m, Real* __restrict v, const Real* __restrict g, int64_t n,
                                const AdamScalars s) {
   for (int64_t j = 0; j < n; ++j) {
     const Real gj = s.grad_scale * g[j];
-    const Real mj = m[j] + s.one_minus_beta1 * (gj - m[j]);
+    const Real mj = s.mean(m[j], gj);
     const Real vj = s.beta2 * v[j] + s.one_minus_beta2 * (gj * gj);
     m[j] = mj;
     v[j] = vj;
@@ -54,23 +56,24 @@ void AdamRule::fill_scalars(StepScalars& s) const {
 }
 
 void AdamRule::update_rows(const RowBlock& b) const {
-  AdamScalars s{};
-  s.beta2 = static_cast<Real>(beta2_);
-  s.one_minus_beta1 = static_cast<Real>(1 - beta1_);
-  s.one_minus_beta2 = static_cast<Real>(1 - beta2_);
-  s.grad_scale = b.grad_scale;
+  const RunningMean mean(beta1_);
+  const auto beta2 = static_cast<Real>(beta2_), one_minus_beta2 = static_cast<Real>(1 - beta2_);
   for (int64_t k = 0; k < b.rows; ++k) {
     const StepScalars& step = b.scalars(k);
-    s.step_size = static_cast<Real>(step.c[0]);
-    s.inside = static_cast<Real>(step.c[1]);
-    s.root_factor = static_cast<Real>(step.c[2]);
-    s.outside = static_cast<Real>(step.c[3]);
+    const AdamScalars s{mean,
+                        beta2,
+                        one_minus_beta2,
+                        static_cast<Real>(step.c[0]),
+                        static_cast<Real>(step.c[1]),
+                        static_cast<Real>(step.c[2]),
+                        static_cast<Real>(step.c[3]),
+                        b.grad_scale};
     adam_row(b.weight(k), b.slot(0, k), b.slot(1, k), b.grad(k), b.width, s);
   }
 }
 
 bool AdamRule::jump(const RowJump& row) const {
-  return adam_jump(row, 1 - static_cast<double>(static_cast<Real>(1 - beta1_)), static_cast<double>(static_cast<Real>(beta2_)));
+  return adam_jump(row, RunningMean(beta1_).kept(), static_cast<double>(static_cast<Real>(beta2_)));
 }
 
 }  // namespace rowan

@@ -1,6 +1,6 @@
 // AdamRule: what adam, adamw, sparse_adam and the presets share.
 //
-//   m = m + (1 - beta1) (g - m)        v = beta2 v + (1 - beta2) g^2         c1 = 1 - beta1^t    c2 = 1 - beta2^t
+//   m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g^2         c1 = 1 - beta1^t    c2 = 1 - beta2^t
 //   eps_mode standard   w -= lr * (m / c1) / (sqrt(v / c2) + eps)            Kingma and Ba, ICLR 2015, algorithm 1
 //            hat        w -= lr * sqrt(c2) / c1 * m / (sqrt(v) + eps)        the same paper, end of section 2: eps is eps-hat,
 //                                                                            1/sqrt(c2) times larger (31.6 x at t = 1, beta2 .999)

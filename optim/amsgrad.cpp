@@ -12,13 +12,14 @@ namespace rowan {
 namespace {
 
 struct AmsScalars {
-  Real beta2, one_minus_beta1, one_minus_beta2, step_size, root_factor, eps;
+  RunningMean mean;
+  Real beta2, one_minus_beta2, step_size, root_factor, eps;
 };
 
 ROWAN_VECTORIZED void amsgrad_row(Real* __restrict w, Real* __restrict m, Real* __restrict v, Real* __restrict u,
                                   const Real* __restrict g, int64_t n, const AmsScalars s) {
   for (int64_t j = 0; j < n; ++j) {
-    m[j] += s.one_minus_beta1 * (g[j] - m[j]);
+    m[j] = s.mean(m[j], g[j]);
     v[j] = s.beta2 * v[j] + s.one_minus_beta2 * (g[j] * g[j]);
     u[j] = v[j] > u[j] ? v[j] : u[j];
     w[j] -= s.step_size * m[j] / (std::sqrt(u[j]) * s.root_factor + s.eps);
@@ -35,7 +36,7 @@ class AmsGrad final : public AdamLike {
     for (int64_t k = 0; k < b.rows; ++k) {
       const Scalars s = scalars_of(b.scalars(k));
       amsgrad_row(b.weight(k), b.slot(0, k), b.slot(1, k), b.slot(2, k), b.grad(k), b.width,
-                  {s.beta2, s.one_minus_beta1, s.one_minus_beta2, s.step_size, s.root_factor, s.eps});
+                  {s.mean, s.beta2, s.one_minus_beta2, s.step_size, s.root_factor, s.eps});
     }
   }
 };

@@ -20,10 +20,10 @@ struct LambScalars {
   Real root_factor, eps, inverse_c1, decay;
 };
 
-ROWAN_VECTORIZED void moments(Real* __restrict m, Real* __restrict v, const Real* __restrict g, int64_t n, Real one_minus_beta1,
+ROWAN_VECTORIZED void moments(Real* __restrict m, Real* __restrict v, const Real* __restrict g, int64_t n, RunningMean mean,
                               Real beta2, Real one_minus_beta2) {
   for (int64_t j = 0; j < n; ++j) {
-    m[j] += one_minus_beta1 * (g[j] - m[j]);
+    m[j] = mean(m[j], g[j]);
     v[j] = beta2 * v[j] + one_minus_beta2 * (g[j] * g[j]);
   }
 }
@@ -43,7 +43,7 @@ class Lamb final : public AdamLike {
     for (int64_t k = 0; k < b.rows; ++k) {
       const StepScalars& step = b.scalars(k);
       const Scalars s = scalars_of(step);
-      moments(b.slot(0, k), b.slot(1, k), b.grad(k), b.width, s.one_minus_beta1, s.beta2, s.one_minus_beta2);
+      moments(b.slot(0, k), b.slot(1, k), b.grad(k), b.width, s.mean, s.beta2, s.one_minus_beta2);
       move(b, k, {s.root_factor, s.eps, static_cast<Real>(step.c[2]), static_cast<Real>(b.weight_decay)});
     }
   }

@@ -12,13 +12,14 @@ namespace rowan {
 namespace {
 
 struct NadamScalars {
-  Real beta2, one_minus_beta1, one_minus_beta2, ahead, now, root_factor, eps;
+  RunningMean mean;
+  Real beta2, one_minus_beta2, ahead, now, root_factor, eps;
 };
 
 ROWAN_VECTORIZED void nadam_row(Real* __restrict w, Real* __restrict m, Real* __restrict v, const Real* __restrict g, int64_t n,
                                 const NadamScalars s) {
   for (int64_t j = 0; j < n; ++j) {
-    m[j] += s.one_minus_beta1 * (g[j] - m[j]);
+    m[j] = s.mean(m[j], g[j]);
     v[j] = s.beta2 * v[j] + s.one_minus_beta2 * (g[j] * g[j]);
     w[j] -= (s.ahead * m[j] + s.now * g[j]) / (std::sqrt(v[j]) * s.root_factor + s.eps);
   }
@@ -40,9 +41,9 @@ class Nadam final : public AdamLike {
     for (int64_t k = 0; k < b.rows; ++k) {
       const StepScalars& step = b.scalars(k);
       const Scalars s = scalars_of(step);
-      nadam_row(b.weight(k), b.slot(0, k), b.slot(1, k), b.grad(k), b.width,
-                {s.beta2, s.one_minus_beta1, s.one_minus_beta2, static_cast<Real>(step.c[3]), static_cast<Real>(step.c[4]),
-                 s.root_factor, s.eps});
+      nadam_row(
+          b.weight(k), b.slot(0, k), b.slot(1, k), b.grad(k), b.width,
+          {s.mean, s.beta2, s.one_minus_beta2, static_cast<Real>(step.c[3]), static_cast<Real>(step.c[4]), s.root_factor, s.eps});
     }
   }
 };

@@ -12,10 +12,10 @@
 namespace rowan {
 namespace {
 
-ROWAN_VECTORIZED void momentum_step(Real* __restrict w, Real* __restrict m, const Real* __restrict g, int64_t n,
-                                    Real one_minus_beta1, Real step_size) {
+ROWAN_VECTORIZED void momentum_step(Real* __restrict w, Real* __restrict m, const Real* __restrict g, int64_t n, RunningMean mean,
+                                    Real step_size) {
   for (int64_t j = 0; j < n; ++j) {
-    m[j] += one_minus_beta1 * (g[j] - m[j]);
+    m[j] = mean(m[j], g[j]);
     w[j] -= step_size * m[j];
   }
 }
@@ -32,7 +32,7 @@ class PartialRowwiseAdam final : public AdamLike {
                             (1 - beta2_) * sum_squares(b.grad(k), b.width) / static_cast<double>(b.width));
       const double denominator = std::sqrt(static_cast<double>(v)) * s.c[1] + eps_;
       const double size = denominator > 0 ? s.c[0] / denominator : 0;
-      momentum_step(b.weight(k), b.slot(0, k), b.grad(k), b.width, static_cast<Real>(1 - beta1_), static_cast<Real>(size));
+      momentum_step(b.weight(k), b.slot(0, k), b.grad(k), b.width, RunningMean(beta1_), static_cast<Real>(size));
     }
   }
 };

@@ -126,6 +126,21 @@ TEST(RowAxes, the_first_step_of_bias_corrected_rules_is_lr_times_the_sign_for_an
     }
 }
 
+// A mean without memory is the gradient, however much larger the one before was.
+TEST(RowAxes, with_betas_of_0_every_step_is_lr_times_the_sign) {
+  for (const char* rule : {"adam", "adamw", "nadam", "adam8bit", "partial_rowwise_adam", "fbgemm_adam", "dgl_sparse_adam",
+                           "mxnet_lazy_adam", "pytorch_sparse_adam", "sparse_adam", "tf_lazy_adam", "smart_decay_adam"}) {
+    Parameter p(Tensor::zeros({3, 2}), GradKind::kRowSparse);
+    const auto r = test::make_rule(rule, {{"lr", 0.125}, {"beta1", 0.0}, {"beta2", 0.0}, {"eps", 1e-30}, {"weight_decay", 0.0}});
+    const double large = kRealIsDouble ? 1e14 : 1e6, small = 1e-3;
+    for (const double size : {large, -small}) {
+      test::give_row_grad(p, {1}, Tensor::from({1, 2}, std::vector<Real>{static_cast<Real>(size), static_cast<Real>(-size)}));
+      r->step("p", p, {.step = size > 0 ? 1 : 2});
+    }
+    test::expect_close(p.value(), std::vector<double>(6, 0.0), rule == std::string("adam8bit") ? 1e-5 : 10 * kTolerance, rule);
+  }
+}
+
 TEST(RowAxes, a_report_says_what_a_step_touched_and_moved) {
   Parameter p(Tensor::zeros({10, 4}), GradKind::kRowSparse);
   const auto rule = test::make_rule("adamw", {{"untouched", Text("frozen")}});
