@@ -7,6 +7,7 @@
 // serves the config file, --set, `rowan config explain`, the resolved copy and the checkpoint.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -24,6 +25,13 @@ struct Limits {
   bool high_open = false;
   std::vector<std::string> choices = {};
 };
+// Whether a number lies within; NaN and infinities never do.
+inline bool within(double value, const Limits& l) {
+  if (!std::isfinite(value)) return false;
+  const bool high_enough = l.low_open ? value > l.low : value >= l.low;
+  const bool low_enough = l.high_open ? value < l.high : value <= l.high;
+  return high_enough && low_enough;
+}
 inline Limits at_least(double low) {
   return {.low = low};
 }

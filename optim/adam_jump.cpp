@@ -18,7 +18,8 @@ ROWAN_VECTORIZED void tail_step(double* __restrict w, double* __restrict m, doub
   for (int64_t j = 0; j < n; ++j) {
     m[j] *= s.beta1;
     v[j] *= s.beta2;
-    w[j] = w[j] * s.shrink - s.step_size * m[j] / (std::sqrt(v[j] + s.inside) * s.root_factor + s.outside);
+    const double denominator = std::sqrt(v[j] + s.inside) * s.root_factor + s.outside;
+    w[j] = w[j] * s.shrink - (denominator == 0 ? 0 : s.step_size * m[j] / denominator);
   }
 }
 

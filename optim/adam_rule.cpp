@@ -4,6 +4,7 @@
 
 #include "core/kernels/vectorize.h"
 #include "optim/adam_jump.h"
+#include "optim/row_math.h"
 #include "optim/running_mean.h"
 
 namespace rowan {
@@ -23,7 +24,7 @@ ROWAN_VECTORIZED void adam_row(Real* __restrict w, Real* __restrict m, Real* __r
     const Real vj = s.beta2 * v[j] + s.one_minus_beta2 * (gj * gj);
     m[j] = mj;
     v[j] = vj;
-    w[j] -= s.step_size * mj / (std::sqrt(vj + s.inside) * s.root_factor + s.outside);
+    w[j] -= quotient(s.step_size * mj, std::sqrt(vj + s.inside) * s.root_factor + s.outside);
   }
 }
 
@@ -37,13 +38,6 @@ void AdamRule::visit(FieldVisitor& v) {
   v("eps_mode", eps_mode_,
     "where eps stands: sqrt(v/c2) + eps (standard), sqrt(v) + eps with the correction outside (hat), sqrt(v/c2 + eps) (inside)",
     one_of({"standard", "hat", "inside"}));
-}
-
-void AdamRule::validate() const {
-  RowOptimizer::validate();
-  ROWAN_CHECK(eps_ > 0 || axes_.untouched != "exact", "[", rule(),
-              "] eps = 0 with untouched = \"exact\": the steps of a row that no "
-              "batch has read yet would be 0 / 0; use a small eps, such as 1e-20");
 }
 
 void AdamRule::fill_scalars(StepScalars& s) const {

@@ -15,7 +15,6 @@ namespace rowan {
 class AdamRule : public RowOptimizer {
  public:
   void visit(FieldVisitor& v) override;
-  void validate() const override;
   std::vector<Slot> slots() const override { return {{"exp_avg"}, {"exp_avg_sq"}}; }
   bool elementwise() const override { return true; }
   bool scales_gradient() const override { return true; }

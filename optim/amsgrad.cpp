@@ -7,6 +7,7 @@
 // ICLR 2018. catch_up = closed is not possible: which v was the largest depends on the path.
 #include "core/kernels/vectorize.h"
 #include "optim/adam_like.h"
+#include "optim/row_math.h"
 
 namespace rowan {
 namespace {
@@ -22,7 +23,7 @@ ROWAN_VECTORIZED void amsgrad_row(Real* __restrict w, Real* __restrict m, Real* 
     m[j] = s.mean(m[j], g[j]);
     v[j] = s.beta2 * v[j] + s.one_minus_beta2 * (g[j] * g[j]);
     u[j] = v[j] > u[j] ? v[j] : u[j];
-    w[j] -= s.step_size * m[j] / (std::sqrt(u[j]) * s.root_factor + s.eps);
+    w[j] -= quotient(s.step_size * m[j], std::sqrt(u[j]) * s.root_factor + s.eps);
   }
 }
 

@@ -121,6 +121,8 @@ void OptimizerSet::visit_state(StateVisitor& v) {
     if (v.loading()) {
       read_settings(*optimizer, std::string(bytes.begin(), bytes.end()));
       optimizer->settings_changed();
+      for (size_t i = 0; i < parameters_.size(); ++i)
+        if (groups_[group_of_[i]].optimizer.get() == optimizer) optimizer->prepare(parameters_[i].name, *parameters_[i].parameter);
     }
     optimizer->visit_state(v);
   }

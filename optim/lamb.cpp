@@ -30,7 +30,7 @@ ROWAN_VECTORIZED void moments(Real* __restrict m, Real* __restrict v, const Real
 
 ROWAN_VECTORIZED void direction(const Real* __restrict w, const Real* __restrict m, const Real* __restrict v, int64_t n,
                                 const LambScalars s, Real* __restrict u) {
-  for (int64_t j = 0; j < n; ++j) u[j] = s.inverse_c1 * m[j] / (std::sqrt(v[j]) * s.root_factor + s.eps) + s.decay * w[j];
+  for (int64_t j = 0; j < n; ++j) u[j] = quotient(s.inverse_c1 * m[j], std::sqrt(v[j]) * s.root_factor + s.eps) + s.decay * w[j];
 }
 
 class Lamb final : public AdamLike {

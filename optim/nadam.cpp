@@ -7,6 +7,7 @@
 // warm-up of beta1 that torch.optim.NAdam adds. State: m (exp_avg), v (exp_avg_sq) per element.
 #include "core/kernels/vectorize.h"
 #include "optim/adam_like.h"
+#include "optim/row_math.h"
 
 namespace rowan {
 namespace {
@@ -21,7 +22,7 @@ ROWAN_VECTORIZED void nadam_row(Real* __restrict w, Real* __restrict m, Real* __
   for (int64_t j = 0; j < n; ++j) {
     m[j] = s.mean(m[j], g[j]);
     v[j] = s.beta2 * v[j] + s.one_minus_beta2 * (g[j] * g[j]);
-    w[j] -= (s.ahead * m[j] + s.now * g[j]) / (std::sqrt(v[j]) * s.root_factor + s.eps);
+    w[j] -= quotient(s.ahead * m[j] + s.now * g[j], std::sqrt(v[j]) * s.root_factor + s.eps);
   }
 }
 

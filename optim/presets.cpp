@@ -1,21 +1,11 @@
 // Presets: the embedding optimizers of other libraries by name, as settings of the rules here, so that published numbers can be
 // read again. Each says what it copies and what, if anything, it leaves out. Any field can still be set.
+// pytorch_sparse_adam is a name of the rule sparse_adam, and stands with it.
 #include "optim/adam_rule.h"
 #include "optim/rowwise_adagrad.h"
 
 namespace rowan {
 namespace {
-
-// torch.optim.SparseAdam: the rule sparse_adam under the name of its origin.
-class PytorchSparseAdam final : public AdamRule {
- public:
-  PytorchSparseAdam() {
-    axes_.untouched = "frozen";
-    axes_.decay = "none";
-    eps_mode_ = "hat";
-  }
-  bool sparse_only() const override { return true; }
-};
 
 // tensorflow_addons LazyAdam: touched rows, global step, eps-hat of 1e-7.
 class TfLazyAdam final : public AdamRule {
@@ -64,7 +54,6 @@ class MxnetLazyAdam final : public AdamRule {
   }
 };
 
-ROWAN_REGISTER_OPTIMIZER("pytorch_sparse_adam", PytorchSparseAdam);
 ROWAN_REGISTER_OPTIMIZER("tf_lazy_adam", TfLazyAdam);
 ROWAN_REGISTER_OPTIMIZER("fbgemm_adam", FbgemmAdam);
 ROWAN_REGISTER_OPTIMIZER("fbgemm_rowwise_adagrad", FbgemmRowwiseAdagrad);

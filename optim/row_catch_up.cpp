@@ -20,7 +20,8 @@ bool RowJump::regular() const {
   return missed[0].shrink > 0 && missed[count - 1].irregular == missed[0].irregular;
 }
 
-StepRecord make_record(const RowOptimizer& rule, double weight_decay, const RowState& state, int64_t step, double lr) {
+StepRecord make_record(const RowOptimizer& rule, const RowState& state, int64_t step, double lr) {
+  const double weight_decay = state.decays ? rule.weight_decay_for(state.shape) : 0;
   StepRecord r;
   r.scalars.step = step;
   r.scalars.lr = lr;

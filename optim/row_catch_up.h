@@ -11,7 +11,7 @@
 namespace rowan {
 
 // The record of a step with learning rate lr, to be appended to `history`.
-StepRecord make_record(const RowOptimizer& rule, double weight_decay, const RowState& state, int64_t step, double lr);
+StepRecord make_record(const RowOptimizer& rule, const RowState& state, int64_t step, double lr);
 
 // Two jumps in a row have not the last bits of one, so where rows jump, bringing them up to date is part of training only where
 // training reads them: in a batch. For all other readers (evaluation, checkpoints, norms), whose coming must change nothing,

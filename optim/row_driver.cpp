@@ -50,6 +50,12 @@ int64_t RowDriver::piece_rows() const {
   return rows_a_piece(width_);
 }
 
+// Columns are added up piece by piece: for the same bits, dense gradients are then cut as row-sparse ones.
+int64_t RowDriver::dense_piece_rows() const {
+  if (rule_.column_reduce() != ColumnReduce::kNone) return piece_rows();
+  return std::max<int64_t>(1, kRowPieceElements / std::max<int64_t>(1, dense_width()));
+}
+
 // The pass over all pieces, and one before it when the rule has to know its columns first.
 template <class Pass>
 void RowDriver::run(int64_t rows, const Pass& pass) {
@@ -167,6 +173,7 @@ void RowDriver::prefetch(const Tile& tile) const {
   }
 }
 
+// Weights decay with the first occurrence.
 void RowDriver::sequential(const Occurrences& o) {
   const Real decay_once = shrink_;
   const int64_t unique = std::ssize(o.sorted.unique);
@@ -180,13 +187,15 @@ void RowDriver::sequential(const Occurrences& o) {
       const std::vector<StepScalars> counted = row_counter_ ? count_rows(tile) : std::vector<StepScalars>{};
       if (row_counter_) b.row_scalars = counted.data();
       const auto from = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k)]);
-      for (size_t i = from; i < from + static_cast<size_t>(o.run_length(k)); ++i) {
+      const auto count = static_cast<int32_t>(o.run_length(k));
+      for (size_t i = from; i < from + static_cast<size_t>(count); ++i) {
         b.grads = o.rows[static_cast<size_t>(o.sorted.order[i])];
         if (rewrites_gradient()) {
-          rewrite_gradient(b, nullptr, b.grads, scratch.data());
+          rewrite_gradient(b, &count, b.grads, scratch.data(), i == from ? coupled_ : Real{0});
           b.grads = scratch.data();
         }
         rule_.update_rows(b);
+        b.weight_decay = 0;
       }
     }
   });
@@ -223,7 +232,7 @@ void RowDriver::update(const Tile& tile, const Real* grad, Real* scratch, double
   RowBlock rows = block_of(tile);
   rows.grads = grad;
   if (rewrites_gradient()) {
-    rewrite_gradient(rows, tile.counts, grad, scratch);
+    rewrite_gradient(rows, tile.counts, grad, scratch, coupled_);
     rows.grads = scratch;
   }
   if (reducing_) return rule_.reduce_rows(rows, {columns, static_cast<size_t>(width_)});
@@ -258,7 +267,7 @@ RowBlock RowDriver::block_of(const Tile& tile) const {
   return b;
 }
 
-void RowDriver::rewrite_gradient(const RowBlock& rows, const int32_t* counts, const Real* from, Real* to) const {
+void RowDriver::rewrite_gradient(const RowBlock& rows, const int32_t* counts, const Real* from, Real* to, Real coupled) const {
   RowBlock b = rows;
   const bool by_row = mean_ || clip_ == Clip::kRowNorm || clip_ == Clip::kCowClip;
   if (!by_row && b.ids == nullptr) {  // consecutive rows in one go
@@ -275,7 +284,7 @@ void RowDriver::rewrite_gradient(const RowBlock& rows, const int32_t* counts, co
       scaled_copy(from + k * b.width, b.width, factor, g);
     }
     if (clip_ != Clip::kNone) clip_row(b, k, count, g);
-    if (coupled_ != 0) add_scaled(b.weight(k), b.width, coupled_, g);
+    if (coupled != 0) add_scaled(b.weight(k), b.width, coupled, g);
   }
 }
 

@@ -41,7 +41,7 @@ class RowDriver {
   int64_t rows_of(int64_t elements) const { return std::max<int64_t>(1, elements / std::max<int64_t>(1, width_)); }
   int64_t dense_length() const { return flat_ ? rows_ * width_ : rows_; }  // elements as rows of one, or rows
   int64_t dense_width() const { return flat_ ? 1 : width_; }
-  int64_t dense_piece_rows() const { return std::max<int64_t>(1, kRowPieceElements / std::max<int64_t>(1, dense_width())); }
+  int64_t dense_piece_rows() const;
   void dense_rows(const Real* grad, int64_t begin, int64_t end, double* columns) const;
   template <class Pass>
   void run(int64_t rows, const Pass& pass);
@@ -58,7 +58,7 @@ class RowDriver {
   void gather_tile(const Occurrences& o, const Tile& tile, int64_t first, const std::map<int64_t, Tensor>& long_sums,
                    Real* out) const;
   RowBlock block_of(const Tile& tile) const;
-  void rewrite_gradient(const RowBlock& b, const int32_t* counts, const Real* from, Real* to) const;
+  void rewrite_gradient(const RowBlock& b, const int32_t* counts, const Real* from, Real* to, Real coupled) const;
   void clip_row(const RowBlock& b, int64_t k, int32_t count, Real* g) const;
   void shrink(const RowBlock& b) const;
   std::vector<StepScalars> count_rows(const Tile& tile) const;

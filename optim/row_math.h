@@ -9,6 +9,11 @@
 
 namespace rowan {
 
+// x / y, and 0 where y is 0: an element that has seen no gradient stays where it is, whatever eps. NaN stays NaN.
+ROWAN_INLINE Real quotient(Real x, Real y) {
+  return y == 0 ? Real{0} : x / y;
+}
+
 void scale_row(Real* x, int64_t n, Real factor);                     // x *= factor
 void clamp_row(Real* x, int64_t n, Real bound);                      // to [-bound, bound]
 void scaled_copy(const Real* x, int64_t n, Real factor, Real* out);  // out = factor * x

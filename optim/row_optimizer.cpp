@@ -60,13 +60,16 @@ void RowOptimizer::validate() const {
 }
 
 void RowOptimizer::prepare(const std::string& name, Parameter& p) {
-  state_of(name, p);
+  check_kind(name, p);
+  state_of(name, p).decays = p.decays;
+  if (p.kind() == GradKind::kRowSparse) p.row_grad().keep_occurrences(axes_.duplicates == "sequential");
 }
 
-RowState RowOptimizer::make_state(const Shape& shape, GradKind kind) const {
+RowState RowOptimizer::make_state(const Shape& shape, GradKind kind, bool decays) const {
   RowState state;
   state.shape = shape;
   state.kind = kind;
+  state.decays = decays;
   const std::vector<Slot> wanted = slots();
   ROWAN_ASSERT(wanted.size() <= kMaxSlots);
   for (const Slot& slot : wanted) state.add_slot(slot);
@@ -84,6 +87,12 @@ RowState& RowOptimizer::state_of(const std::string& name, Parameter& p) {
                 found->second.shape, " and now has ", p.shape());
     return found->second;
   }
+  check_kind(name, p);
+  if (p.kind() == GradKind::kRowSparse) p.row_grad().keep_occurrences(axes_.duplicates == "sequential");
+  return states_.emplace(name, make_state(p.shape(), p.kind(), p.decays)).first->second;
+}
+
+void RowOptimizer::check_kind(const std::string& name, const Parameter& p) const {
   const bool dense = p.kind() == GradKind::kDense;
   ROWAN_CHECK(
       !sparse_only() || !dense, "[", rule(), "] parameter '", name, "' ", p.shape(),
@@ -91,12 +100,10 @@ RowState& RowOptimizer::state_of(const std::string& name, Parameter& p) {
       "it is tied to the LM head, because softmax gives every row a gradient; use a dense rule such as adamw, or untie the head");
   ROWAN_CHECK(axes_.clip != "cowclip" || !dense, "[", rule(), "] parameter '", name,
               "' is dense: clip = \"cowclip\" needs to know how often a batch read each row; use clip = \"row_norm\"");
-  if (!dense) p.row_grad().keep_occurrences(axes_.duplicates == "sequential");
-  return states_.emplace(name, make_state(p.shape(), p.kind())).first->second;
 }
 
 void RowOptimizer::settings_changed() {
-  for (auto& [name, state] : states_) state = make_state(state.shape, state.kind);
+  for (auto& [name, state] : states_) state = make_state(state.shape, state.kind, state.decays);
 }
 
 void RowOptimizer::visit_state(StateVisitor& v) {
@@ -149,8 +156,7 @@ void RowOptimizer::visit_steps(StateVisitor& v, const std::string& name, RowStat
   check_count(name + "/missed_lr", base, 0, state.step);
   for (const int32_t last : state.last_steps) check_count(name + "/last_steps", last, base, state.step);
   state.forget();
-  for (size_t i = 0; i < rates.size(); ++i)
-    state.remember(make_record(*this, weight_decay_for(state.shape), state, base + static_cast<int64_t>(i) + 1, rates[i]));
+  for (size_t i = 0; i < rates.size(); ++i) state.remember(make_record(*this, state, base + static_cast<int64_t>(i) + 1, rates[i]));
 }
 
 int64_t RowOptimizer::state_bytes(const std::string& name) const {
@@ -300,7 +306,7 @@ void RowOptimizer::remember_step(RowState& state, std::span<const int32_t> ids, 
     std::fill(state.last_steps.begin(), state.last_steps.end(), now);
     return;
   }
-  state.remember(make_record(*this, weight_decay_for(state.shape), state, state.step, lr));
+  state.remember(make_record(*this, state, state.step, lr));
   for (int32_t id : ids) state.last_steps[static_cast<size_t>(id)] = now;
 }
 

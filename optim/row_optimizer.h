@@ -73,7 +73,8 @@ class RowOptimizer : public Optimizer {
   RowAxes axes_;
 
  private:
-  RowState make_state(const Shape& shape, GradKind kind) const;
+  RowState make_state(const Shape& shape, GradKind kind, bool decays) const;
+  void check_kind(const std::string& name, const Parameter& p) const;
   RowState& state_of(const std::string& name, Parameter& p);
   void visit_slots(StateVisitor& v, const std::string& name, RowState& state);
   void visit_rows_ahead(StateVisitor& v, const std::string& name, RowState& state);

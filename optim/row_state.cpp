@@ -17,7 +17,8 @@ void RowState::add_slot(const Slot& slot) {
   const bool byte = slot.per == Slot::Per::kElementByte;
   layout.push_back(slot);
   slots.push_back(byte ? Tensor() : Tensor::full(size, static_cast<Real>(slot.init)));
-  bytes.emplace_back(byte ? static_cast<size_t>(shape.size()) : 0, static_cast<uint8_t>(slot.init));
+  bytes.emplace_back();
+  if (byte) bytes.back().assign(static_cast<size_t>(shape.size()), static_cast<uint8_t>(slot.init));
 }
 
 int64_t RowState::stride(size_t s) const {

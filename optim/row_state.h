@@ -14,7 +14,8 @@ namespace rowan {
 struct RowState {
   Shape shape;
   GradKind kind = GradKind::kDense;
-  int64_t step = 0;  // updates of the parameter
+  bool decays = true;  // Parameter::decays
+  int64_t step = 0;    // updates of the parameter
   std::vector<Slot> layout;
   std::vector<Tensor> slots;                // one a slot; without storage for bytes
   std::vector<std::vector<uint8_t>> bytes;  // one a slot; empty for all others

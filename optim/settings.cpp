@@ -40,16 +40,20 @@ struct Reader final : FieldVisitor {
     return found->second;
   }
   template <class T>
-  void read_number(const char* name, T& value) {
+  void read_number(const char* name, T& value, const Limits& limits) {
     const std::string& text = text_of(name);
     T number{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc() || end != text.data() + text.size())
       fail_data("[optim] saved setting ", name, " is '", text, "'; expected a number");
+    if (!within(static_cast<double>(number), limits))
+      fail_data("[optim] saved setting ", name, " is ", text, ", which no setting of this name may be");
     if (apply) value = number;
   }
-  void operator()(const char* name, double& value, const char*, const Limits&) override { read_number(name, value); }
-  void operator()(const char* name, int64_t& value, const char*, const Limits&) override { read_number(name, value); }
+  void operator()(const char* name, double& value, const char*, const Limits& limits) override { read_number(name, value, limits); }
+  void operator()(const char* name, int64_t& value, const char*, const Limits& limits) override {
+    read_number(name, value, limits);
+  }
   void operator()(const char* name, bool& value, const char*) override {
     const std::string& text = text_of(name);
     if (text != "true" && text != "false") fail_data("[optim] saved setting ", name, " is '", text, "'; expected true or false");
@@ -94,7 +98,9 @@ std::string write_settings(const Settings& settings) {
   return text;
 }
 
-void read_settings(Optimizer& optimizer, const std::string& text) {
+namespace {
+
+Reader parse_settings(const std::string& text) {
   Reader reader;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
@@ -104,12 +110,29 @@ void read_settings(Optimizer& optimizer, const std::string& text) {
     reader.values[line.substr(0, equals)] = line.substr(equals + 1);
     begin = end + 1;
   }
+  return reader;
+}
+
+void apply(Reader reader, Optimizer& optimizer) {
+  reader.apply = true;
+  optimizer.visit(reader);
+}
+
+}  // namespace
+
+void read_settings(Optimizer& optimizer, const std::string& text) {
+  Reader reader = parse_settings(text);
   optimizer.visit(reader);
   if (reader.used != reader.values.size())
     fail_data("[optim] saved settings have ", reader.values.size(), " fields; the rule '", optimizer.rule(), "' has ", reader.used);
-  reader.apply = true;
-  optimizer.visit(reader);
-  optimizer.validate();
+  const std::string before = write_settings(settings_of(optimizer));
+  apply(reader, optimizer);
+  try {
+    optimizer.validate();
+  } catch (const Error&) {
+    apply(parse_settings(before), optimizer);
+    throw;
+  }
 }
 
 }  // namespace rowan

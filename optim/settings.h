@@ -17,8 +17,8 @@ std::string settings_line(const Settings& settings);  // "lr=0.001 weight_decay=
 
 // One "name=value" a line, and back. Values hold no line ends.
 std::string write_settings(const Settings& settings);
-// Sets every field of the optimizer. Throws Error (kData) for a name that is missing, unknown or has another type, changing
-// nothing.
+// Sets every field of the optimizer. Throws Error (kData) for a name that is missing, unknown, has another type or a value
+// out of its range, and for settings that validate() refuses, changing nothing.
 void read_settings(Optimizer& optimizer, const std::string& text);
 
 }  // namespace rowan

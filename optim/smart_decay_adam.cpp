@@ -1,9 +1,10 @@
 // smart_decay_adam: Caffe2's and OneFlow's SmartDecaySparseAdam, which makes up a row's missed steps when the row is next updated,
 // roughly.
 //
-//   k = t - the step that last touched the row (t itself at the first touch: k = 1)
-//   missed = m * beta1 (1 - beta1^(k-1)) / (1 - beta1)           m = beta1^k m + (1 - beta1) g       v = beta2^k v + (1 - beta2)
-//   g^2 w -= lr * (m + missed) / (sqrt(v) + eps)
+//   k = t - the step that last touched the row, 1 at the first touch
+//   missed = m * beta1 (1 - beta1^(k-1)) / (1 - beta1)
+//   m = beta1^k m + (1 - beta1) g          v = beta2^k v + (1 - beta2) g^2
+//   w -= lr * (m + missed) / (sqrt(v) + eps)
 //
 // No bias correction. It is not what a dense Adam does: the missed steps are divided by the new v, with today's learning rate, and
 // the forward pass reads the row without them; untouched = exact (adam, adamw) is the exact form. State: m (exp_avg), v

@@ -20,12 +20,15 @@ class SparseAdam final : public AdamRule {
   bool sparse_only() const override { return true; }
   void validate() const override {
     AdamRule::validate();
-    ROWAN_CHECK(axes_.untouched == "frozen", "[sparse_adam] untouched = \"", axes_.untouched,
+    ROWAN_CHECK(axes_.untouched == "frozen", "[", rule(), "] untouched = \"", axes_.untouched,
                 "\": this rule updates touched rows only; ", "use adamw for a table in which every row moves");
   }
 };
 
+using PytorchSparseAdam = SparseAdam;  // under the name of its origin, beside the other presets
+
 ROWAN_REGISTER_OPTIMIZER("sparse_adam", SparseAdam);
+ROWAN_REGISTER_OPTIMIZER("pytorch_sparse_adam", PytorchSparseAdam);
 
 }  // namespace
 }  // namespace rowan

@@ -75,7 +75,9 @@ LoggedRun read_log(const std::string& path) {
     const Json event = parse_event<Json>(std::string_view(text).substr(begin, end - begin));
     if (event.is_null()) continue;
     const std::string what = event.at("event").get<std::string>();
-    if (what == "eval") log.losses[event.at("step").get<int64_t>()] = event.at("loss").get<double>();
+    // A loss that was not finite stands there as null.
+    if (what == "eval" && event.at("loss").is_number())
+      log.losses[event.at("step").get<int64_t>()] = event.at("loss").get<double>();
     if (what == "touch") take_touches(event, log);
     if (what != "train") continue;
     log.step_ms.push_back(event.at("step_ms").get<double>());
@@ -96,6 +98,8 @@ void measure(TrainSession& session, const RunDir& run, const TokenCounts& counts
   Gpt& model = session.model();
   result.parameters = parameter_count(model);
   result.validation = evaluate_by_frequency(model, session.corpus().val, counts, c.data.batch_size, c.train.eval_tokens);
+  if (!std::isfinite(result.validation.loss))
+    throw Error("the validation loss of the last step is not finite", ErrorKind::kNonFinite);
   const Tensor& table = session.token_table();
   result.rows = rows_by_frequency(table, counts);
   result.state_bytes_per_row =

@@ -328,6 +328,7 @@ Sweep load_sweep(const std::string& path, const std::vector<std::string>& overri
   for (size_t arm = 0; arm < sweep.arms.size(); ++arm) {
     for (size_t point = 0; point < sweep.arms[arm].points.size(); ++point) {
       const Config config = run_config(sweep, arm, point, sweep.seeds[0]);
+      check_no_batch_left_out(sweep, config, sweep.arms[arm]);
       check_pair(sweep, first, config, sweep.arms[arm], sweep.arms[arm].points[point]);
       idle[arm].push_back(idle_settings(config));
       texts[arm].push_back(config_text(config));

@@ -178,11 +178,25 @@ void check_no_run_twice(const Sweep& sweep, const TextOfRuns& texts) {
   }
 }
 
+void check_no_batch_left_out(const Sweep& sweep, const Config& config, const SweepArm& arm) {
+  const auto leaves_out = [](const std::string& action) { return action == "skip" || action == "rewind"; };
+  const TrainConfig& train = config.train;
+  const bool spike = train.spike.window > 0 && leaves_out(train.spike.action);
+  if (!spike && !leaves_out(train.on_nonfinite)) return;
+  fail_config(
+      place_text(sweep.file, arm.place) + ":",
+      fmt::format("the runs of arm \"{}\" have {} = \"{}\": one that leaves a batch out trains on other data than the run of "
+                  "its seed that it is compared with",
+                  arm.name, spike ? "train.spike.action" : "train.on_nonfinite", spike ? train.spike.action : train.on_nonfinite),
+      "use \"stop\": a run whose loss is not finite is a result");
+}
+
 void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point) {
-  const char* differs = !same_parameters(first.model, other.model)         ? "a model of other parameters"
-                        : first.train.steps != other.train.steps           ? "another train.steps"
-                        : first.train.grad_accum != other.train.grad_accum ? "another train.grad_accum"
-                                                                           : nullptr;
+  const char* differs = !same_parameters(first.model, other.model)           ? "a model of other parameters"
+                        : first.train.steps != other.train.steps             ? "another train.steps"
+                        : first.train.grad_accum != other.train.grad_accum   ? "another train.grad_accum"
+                        : first.train.eval_tokens != other.train.eval_tokens ? "another train.eval_tokens"
+                                                                             : nullptr;
   if (differs == nullptr) return;
   const SweepArm& from = sweep.arms[0];
   fail_config(

@@ -224,13 +224,6 @@ std::string describe_expected(FieldType type, const Limits& limits) {
   return "one of " + choices;
 }
 
-bool within(double value, const Limits& l) {
-  if (!std::isfinite(value)) return false;
-  const bool high_enough = l.low_open ? value > l.low : value >= l.low;
-  const bool low_enough = l.high_open ? value < l.high : value <= l.high;
-  return high_enough && low_enough;
-}
-
 std::string hint_for_unknown(const std::string& path, const std::string& name, const std::vector<ConfigField>& known) {
   for (const Synonym& foreign : kForeignNames) {
     if (name == foreign.name) return fmt::format("here it is called {}", foreign.field);

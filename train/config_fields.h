@@ -56,8 +56,6 @@ std::string toml_text(const ConfigNode& value);  // a number, true or false; no 
 
 // "an integer from 1 to 1024", "a number above 0", "one of \"half\", \"interleaved\"".
 std::string describe_expected(FieldType type, const Limits& limits);
-// Whether a number lies within; NaN and infinities never do.
-bool within(double value, const Limits& limits);
 
 // A hint for an unknown `name` in table `path`: the field that was likely meant, wherever it stands; "" when there is none.
 std::string hint_for_unknown(const std::string& path, const std::string& name, const std::vector<ConfigField>& known);

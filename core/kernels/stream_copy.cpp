@@ -39,8 +39,7 @@ void stream_copy(const void* from, int64_t bytes, void* to) {
   std::copy_n(static_cast<const char*>(from), bytes, static_cast<char*>(to));
 }
 
-void stream_fence() {
-}
+void stream_fence() {}
 #endif
 
 }  // namespace rowan

@@ -1,9 +1,11 @@
 // sampled_softmax: the LM head and its loss over the target and a few drawn classes, instead of all V.
 //
 //   x (...,D), W (V,D), N targets in [0,V) or kIgnored, S negatives shared by all tokens, loss a scalar:
-//   z_t = x . W[target]                       z_j = x . W[negative_j] - log(S q(negative_j)), minus infinity where negative_j =
-//   target loss = scale * sum over counted tokens of -log(e^z_t / (e^z_t + sum_j e^z_j)) dx += dz_t W[target] + sum_j dz_j
-//   W[negative_j]      dW[target] += dz_t x      dW[negative_j] += dz_j x
+//   z_t = x . W[target]
+//   z_j = x . W[negative_j] - log(S q(negative_j)), minus infinity where negative_j = target
+//   loss = scale * sum over counted tokens of -log(e^z_t / (e^z_t + sum_j e^z_j))
+//   dx += dz_t W[target] + sum_j dz_j W[negative_j]
+//   dW[target] += dz_t x          dW[negative_j] += dz_j x
 //
 // Dividing a drawn class by how often it is expected, S q (draws are with replacement: core/negative_sampler.h), makes the sum over
 // the drawn classes an unbiased estimate of the sum over all classes but the target. The target is always there, so it is expected

@@ -297,6 +297,22 @@ TEST(ExactRows, frozen_rows_move_by_the_amounts_that_theory_gives_and_not_by_den
   EXPECT_NEAR(isolated_touch({{"untouched", std::string("frozen")}, {"counter", std::string("row")}}), 1, 1e-4);
 }
 
+TEST(ExactRows, a_parameter_that_does_not_decay_does_not_when_its_rows_catch_up) {
+  for (const char* catch_up : {"replay", "closed"}) {
+    Parameter p(Tensor::full({2, 1}, 1), GradKind::kRowSparse);
+    p.decays = false;
+    const auto rule = test::make_rule(
+        "adamw", {{"lr", 0.1}, {"weight_decay", 0.5}, {"untouched", std::string("exact")}, {"catch_up", std::string(catch_up)}});
+    rule->prepare("p", p);
+    for (int s = 1; s <= 5; ++s) {
+      test::give_row_grad(p, {0}, Tensor::zeros({1, 1}));
+      rule->step("p", p, {.step = s});
+    }
+    rule->flush("p", p);
+    EXPECT_EQ(p.value().data()[1], 1) << catch_up;
+  }
+}
+
 TEST(ExactRows, a_step_allocates_nothing_that_grows_with_the_table) {
   const auto bytes_of_a_step = [](int64_t rows) {
     Parameter p(Tensor::zeros({rows, 8}), GradKind::kRowSparse);

@@ -74,6 +74,26 @@ TEST_P(OptimizerContract, dense_and_row_sparse_agree_bitwise_when_every_row_is_t
     }
 }
 
+// More rows than one thread takes: sums over a column are added up in the same order.
+TEST_P(OptimizerContract, dense_and_row_sparse_agree_bitwise_in_tables_of_many_rows) {
+  if (!accepts(GradKind::kDense) || !accepts(GradKind::kRowSparse)) return;
+  const auto dense_rule = make(), sparse_rule = make();
+  const Tensor init = test::random_tensor({1024, 16}, 1);
+  Parameter dense(init.clone()), sparse(init.clone(), GradKind::kRowSparse);
+  for (uint32_t s = 1; s <= 3; ++s) {
+    // Squares that one order of additions rounds and another does not.
+    Tensor g = Tensor::full({1024, 16}, std::ldexp(Real{1}, -15));
+    std::fill_n(g.data(), 16, static_cast<Real>(4127 + 2 * s));
+    give(dense, g);
+    give(sparse, g);
+    dense_rule->step("p", dense, {.step = s});
+    sparse_rule->step("p", sparse, {.step = s});
+    ASSERT_TRUE(test::same_bits(dense.value(), sparse.value())) << "step " << s;
+    const std::vector<Tensor> of_dense = state_tensors(*dense_rule), of_sparse = state_tensors(*sparse_rule);
+    for (size_t i = 0; i < of_dense.size(); ++i) ASSERT_TRUE(test::same_bits(of_dense[i], of_sparse[i])) << "step " << s;
+  }
+}
+
 TEST_P(OptimizerContract, rows_that_are_never_touched_keep_their_bits_when_frozen) {
   if (!accepts(GradKind::kRowSparse)) return;
   const auto rule = make_frozen(0.1);

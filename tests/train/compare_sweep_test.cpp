@@ -186,6 +186,13 @@ INSTANTIATE_TEST_SUITE_P(
               "6:1: arm \"b\" (optim.group.0.lr=0.001) has a model of other parameters than arm \"a\"", "[set]"},
         Wrong{"arm with another batch", "", "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\nset = { \"train.grad_accum\" = 2 }\n",
               "another train.grad_accum", "[set]"},
+        Wrong{"arm judged on other tokens", "",
+              "[[arm]]\nname = \"a\"\n[[arm]]\nname = \"b\"\nset = { \"train.eval_tokens\" = 8 }\n", "another train.eval_tokens",
+              "[set]"},
+        Wrong{"runs that skip batches", "set = { \"train.on_nonfinite\" = \"skip\" }\n", kArm,
+              "the runs of arm \"a\" have train.on_nonfinite = \"skip\"", "\"stop\""},
+        Wrong{"arm that leaves spikes out", "", "[[arm]]\nname = \"a\"\nset = { \"train.spike.window\" = 8 }\n",
+              "train.spike.action = \"skip\"", "\"stop\""},
         Wrong{"axis over steps", "grid = { \"train.steps\" = [10, 20] }\n", kArm, "another train.steps", "[set]"},
         Wrong{"confidence in percent", "confidence = 95\n", kArm, "must be a number from 0.5 to 0.9999", ""}),
     [](const auto& test) {

@@ -187,6 +187,21 @@ TEST(Compare, counts_a_run_that_diverges_as_a_result) {
 }
 
 // load_sweep() refuses these by their configs; what starts is held to it all the same.
+// The last update of a run may be the one that breaks it: no step's loss was wrong.
+TEST(Compare, counts_a_run_whose_last_evaluation_is_not_finite_as_a_result) {
+  const test::SmallSweep files;
+  const Sweep sweep = load_sweep(files.write("set = { \"train.steps\" = 1 }\ngrid = { \"optim.lr\" = [1e-3, 1e-2, 1e22] }\n",
+                                             "[[arm]]\nname = \"a\"\n", false));
+  const CompareOutcome outcome = run_comparison(sweep, files.path("out"), ignore);
+  ASSERT_TRUE(outcome.comparison);
+  const ArmSummary& arm = outcome.comparison->arms.at(0);
+  EXPECT_TRUE(arm.points.at(2).runs.at(0).diverged);
+  EXPECT_THAT(arm.points.at(2).runs.at(0).why, HasSubstr("not finite"));
+  EXPECT_FALSE(arm.points.at(0).runs.at(0).diverged);
+  ASSERT_TRUE(arm.best);
+  EXPECT_NE(*arm.best, 2u);
+}
+
 TEST(Compare, refuses_runs_that_start_from_other_weights_or_data) {
   const test::SmallSweep files;
   const auto message = [&](const std::string& key) -> std::string {
