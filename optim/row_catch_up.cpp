@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/parallel.h"
@@ -123,16 +124,22 @@ int64_t RowCatchUp::piece_rows() const {
 // The cost of a row is that of its gap, so pieces are small and whoever is free takes the next.
 template <class RowOf>
 void RowCatchUp::run(int64_t count, const RowOf& row_of) {
-  std::vector<int64_t> made_up(static_cast<size_t>((count + piece_rows() - 1) / piece_rows()), 0);
+  std::vector<std::pair<int64_t, int64_t>> made_up(static_cast<size_t>((count + piece_rows() - 1) / piece_rows()));  // steps, rows
   parallel_ranges(count, piece_rows(), [&](int64_t begin, int64_t end) {
     Tensor gradient = Tensor::zeros({width_});
     for (int64_t k = begin; k < end; ++k) {
       const int64_t r = row_of(k);
-      made_up[static_cast<size_t>(begin / piece_rows())] += state_.step - state_.last_steps[static_cast<size_t>(r)];
+      const int64_t gap = state_.step - state_.last_steps[static_cast<size_t>(r)];
+      auto& [steps, rows] = made_up[static_cast<size_t>(begin / piece_rows())];
+      steps += gap;
+      rows += gap > 0 ? 1 : 0;
       row(r, gradient.data());
     }
   });
-  for (int64_t n : made_up) state_.caught_up += n;
+  for (const auto& [steps, rows] : made_up) {
+    state_.caught_up += steps;
+    state_.caught_up_rows += rows;
+  }
 }
 
 void RowCatchUp::row(int64_t row, Real* gradient) const {

@@ -36,6 +36,19 @@ int64_t longest(const std::vector<int32_t>& runs) {
   return runs.empty() ? 0 : *std::max_element(runs.begin(), runs.end());
 }
 
+// Adds the time of its scope to `seconds`.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& seconds) : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& seconds_;
+  std::chrono::steady_clock::time_point start_;
+};
+
 }  // namespace
 
 void RowOptimizer::visit(FieldVisitor& v) {
@@ -76,6 +89,7 @@ RowState RowOptimizer::make_state(const Shape& shape, GradKind kind, bool decays
   const auto rows = static_cast<size_t>(state.rows());
   if (wants_last_touch()) state.last_touch.assign(rows, 0);
   if (axes_.counter == "row") state.row_steps.assign(rows, 0);
+  state.exact = axes_.untouched == "exact";
   if (axes_.tracks_rows() && kind == GradKind::kRowSparse) state.last_steps.assign(rows, 0);
   return state;
 }
@@ -200,8 +214,11 @@ void RowOptimizer::end_report(RowState& state, int64_t gradient_rows, double sec
   UpdateReport& r = state.report;
   const int64_t row = state.width() * static_cast<int64_t>(sizeof(Real));
   r.bytes = r.updated * (2 * row + state.bytes_a_row_moved()) + gradient_rows * row;
+  // Where only decay is deferred, catching up moves the weights alone; the row's step is read and written in any case.
+  const int64_t caught_up_row = 2 * row + (state.exact ? state.bytes_a_row_moved() : 0) + 8;
+  r.bytes += std::exchange(state.caught_up_rows, 0) * caught_up_row;
   r.caught_up = std::exchange(state.caught_up, 0);
-  r.seconds = seconds;
+  r.seconds = seconds + std::exchange(state.caught_up_seconds, 0);
 }
 
 // A step of a parameter whose gradient is dense.
@@ -317,6 +334,7 @@ void RowOptimizer::catch_up(const std::string& name, Parameter& p, std::span<con
     ROWAN_CHECK(id >= 0 && id < state.rows(), "[", rule(), "] catch up row ", id, " of '", name, "', which has ", state.rows(),
                 " rows");
   if (state.history.empty()) return;
+  const Stopwatch watch(state.caught_up_seconds);
   RowCatchUp behind(*this, state, p);
   behind.take_back();
   behind.rows(sort_ids(ids).unique);
@@ -325,6 +343,7 @@ void RowOptimizer::catch_up(const std::string& name, Parameter& p, std::span<con
 void RowOptimizer::flush(const std::string& name, Parameter& p) {
   RowState& state = state_of(name, p);
   if (!state.tracks_rows()) return;
+  const Stopwatch watch(state.caught_up_seconds);
   RowCatchUp behind(*this, state, p);
   RowCatchUp::jumps(*this) ? behind.read_ahead() : behind.all();
 }

@@ -15,6 +15,7 @@ struct RowState {
   Shape shape;
   GradKind kind = GradKind::kDense;
   bool decays = true;  // Parameter::decays
+  bool exact = false;  // untouched = exact: catching up moves state as well as weights
   int64_t step = 0;    // updates of the parameter
   std::vector<Slot> layout;
   std::vector<Tensor> slots;                // one a slot; without storage for bytes
@@ -43,7 +44,9 @@ struct RowState {
   Tensor ahead_base;                // (rows ahead, D); no storage without any
 
   UpdateReport report;
-  int64_t caught_up = 0;  // since the last update: of its report
+  // Of catching up since the last update, for its report.
+  int64_t caught_up = 0, caught_up_rows = 0;  // steps; rows that were written for them
+  double caught_up_seconds = 0;               // outside of the update
 
   void add_slot(const Slot& slot);
   int64_t stride(size_t s) const;        // elements of a slot from one row to the next

@@ -239,6 +239,23 @@ TEST(RowAxes, a_report_says_what_a_step_touched_and_moved) {
   EXPECT_GT(r.seconds, 0);
 }
 
+TEST(RowAxes, a_report_counts_what_catching_up_moved) {
+  Parameter p(Tensor::full({100, 4}, 1), GradKind::kRowSparse);
+  const auto rule = test::make_rule("adamw", {{"untouched", Text("exact")}});
+  const auto step = [&](const std::vector<int32_t>& ids, int64_t s) {
+    rule->catch_up("p", p, ids);
+    test::give_row_grad(p, ids, Tensor::full({std::ssize(ids), 4}, 1));
+    rule->step("p", p, {.step = s});
+    return dynamic_cast<RowOptimizer&>(*rule).last_update("p");
+  };
+  step({3}, 1);
+  step({3}, 2);
+  const UpdateReport r = step({3, 7, 8}, 3);  // of which rows 7 and 8 have missed two steps
+  EXPECT_EQ(r.caught_up, 4);
+  const auto row = static_cast<int64_t>(4 * sizeof(Real));
+  EXPECT_EQ(r.bytes, 3 * (6 + 1) * row + 2 * (6 * row + 8));
+}
+
 TEST(RowAxes, combinations_that_make_no_sense_are_errors_that_say_why) {
   const std::vector<std::pair<test::FieldValues, Text>> wrong = {
       {{{"weight_decay", 0.1}, {"decay", Text("none")}}, "would never apply it"},
