@@ -125,9 +125,12 @@ void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle) {
 }
 
 std::string config_text(const Config& config) {
+  const auto trains = [](const std::string& key) {
+    return key != "name" && key != "train.threads" && key != "train.log_every" && !key.starts_with("checkpoint.");
+  };
   std::string text;
   for (const ConfigField& field : config_fields(config))
-    if (field.key != "name") text += field.key + "=" + field.value + "\n";
+    if (trains(field.key)) text += field.key + "=" + field.value + "\n";
   return text;
 }
 

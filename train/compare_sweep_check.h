@@ -18,7 +18,7 @@ void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle);
 // No run twice: points of an arm, and of two arms on the same axes, must differ in their configs; and no two arms may have the same
 // points altogether. An arm that tunes one more axis may contain another arm. texts[arm][point]: config_text() of one seed.
 using TextOfRuns = std::vector<std::vector<std::string>>;
-std::string config_text(const Config& config);  // every field but the name
+std::string config_text(const Config& config);  // every field that training depends on
 void check_no_run_twice(const Sweep& sweep, const TextOfRuns& texts);
 // Two runs of one seed, as far as their configs say: the same parameters, and as many tokens. `first` is that of the first arm's
 // first point.

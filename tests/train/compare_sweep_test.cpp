@@ -220,6 +220,8 @@ TEST(Sweep, refuses_an_arm_against_itself) {
   const std::string same = "arm \"b\" (optim.group.0.lr=0.001) is arm \"a\" (optim.group.0.lr=0.001) over again";
   EXPECT_THAT(second(""), AllOf(HasSubstr("sweep.toml:6:1: "), HasSubstr(same)));
   EXPECT_THAT(second("set = { \"optim.group.0.beta1\" = 0.9 }\n"), HasSubstr(same)) << "the default";
+  EXPECT_THAT(second("set = { \"train.threads\" = 2 }\n"), HasSubstr(same)) << "the same bits for any number";
+  EXPECT_THAT(second("set = { \"checkpoint.every\" = 3, \"train.log_every\" = 7 }\n"), HasSubstr(same));
   EXPECT_THAT(second("set = { \"optim.group.0.rule\" = \"sparse_adam\" }\n"), HasSubstr(same)) << "what the base has";
   EXPECT_THAT(second("grid = { \"optim.group.0.lr\" = [1, 3, 10] }\n"),
               HasSubstr("arm \"b\" (optim.group.0.lr=3) is arm \"a\" (optim.group.0.lr=3.0) over again"));
