@@ -74,6 +74,7 @@ void RowOptimizer::validate() const {
 
 void RowOptimizer::prepare(const std::string& name, Parameter& p) {
   check_kind(name, p);
+  if (!states_.contains(name)) states_.emplace(name, make_state(p.shape(), p.kind(), p.decays));
   state_of(name, p).decays = p.decays;
   if (p.kind() == GradKind::kRowSparse) p.row_grad().keep_occurrences(axes_.duplicates == "sequential");
 }
@@ -89,7 +90,6 @@ RowState RowOptimizer::make_state(const Shape& shape, GradKind kind, bool decays
   const auto rows = static_cast<size_t>(state.rows());
   if (wants_last_touch()) state.last_touch.assign(rows, 0);
   if (axes_.counter == "row") state.row_steps.assign(rows, 0);
-  state.exact = axes_.untouched == "exact";
   if (axes_.tracks_rows() && kind == GradKind::kRowSparse) state.last_steps.assign(rows, 0);
   return state;
 }
@@ -101,9 +101,8 @@ RowState& RowOptimizer::state_of(const std::string& name, Parameter& p) {
                 found->second.shape, " and now has ", p.shape());
     return found->second;
   }
-  check_kind(name, p);
-  if (p.kind() == GradKind::kRowSparse) p.row_grad().keep_occurrences(axes_.duplicates == "sequential");
-  return states_.emplace(name, make_state(p.shape(), p.kind(), p.decays)).first->second;
+  prepare(name, p);
+  return states_.at(name);
 }
 
 void RowOptimizer::check_kind(const std::string& name, const Parameter& p) const {
@@ -210,12 +209,12 @@ void RowOptimizer::begin_report(RowState& state) {
   state.report = {.rows = state.rows()};
 }
 
-void RowOptimizer::end_report(RowState& state, int64_t gradient_rows, double seconds) {
+void RowOptimizer::end_report(RowState& state, int64_t gradient_rows, double seconds) const {
   UpdateReport& r = state.report;
   const int64_t row = state.width() * static_cast<int64_t>(sizeof(Real));
   r.bytes = r.updated * (2 * row + state.bytes_a_row_moved()) + gradient_rows * row;
   // Where only decay is deferred, catching up moves the weights alone; the row's step is read and written in any case.
-  const int64_t caught_up_row = 2 * row + (state.exact ? state.bytes_a_row_moved() : 0) + 8;
+  const int64_t caught_up_row = 2 * row + (axes_.untouched == "exact" ? state.bytes_a_row_moved() : 0) + 8;
   r.bytes += std::exchange(state.caught_up_rows, 0) * caught_up_row;
   r.caught_up = std::exchange(state.caught_up, 0);
   r.seconds = seconds + std::exchange(state.caught_up_seconds, 0);
@@ -225,7 +224,7 @@ void RowOptimizer::end_report(RowState& state, int64_t gradient_rows, double sec
 class RowOptimizer::DenseStep final : public PiecewiseStep {
  public:
   DenseStep(const RowOptimizer& rule, RowState& state, Parameter& p, const StepInfo& info)
-      : state_(state), parameter_(p), driver_(rule, counted(state), p, info) {}
+      : rule_(rule), state_(state), parameter_(p), driver_(rule, counted(state), p, info) {}
 
   int64_t pieces() const override { return driver_.dense_pieces(); }
   void run(int64_t piece) const override { driver_.dense_piece(parameter_.grad(), piece); }
@@ -234,7 +233,7 @@ class RowOptimizer::DenseStep final : public PiecewiseStep {
     parameter_.var.clear_grad();
     begin_report(state_);
     state_.report.touched = state_.report.updated = state_.rows();
-    end_report(state_, state_.rows(), seconds);
+    rule_.end_report(state_, state_.rows(), seconds);
   }
 
  private:
@@ -242,6 +241,7 @@ class RowOptimizer::DenseStep final : public PiecewiseStep {
     ++state.step;
     return state;
   }
+  const RowOptimizer& rule_;
   RowState& state_;
   Parameter& parameter_;
   RowDriver driver_;

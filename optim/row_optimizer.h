@@ -81,7 +81,7 @@ class RowOptimizer : public Optimizer {
   void visit_steps(StateVisitor& v, const std::string& name, RowState& state);
   int64_t update_rows_of(RowState& state, Parameter& p, const StepInfo& info);
   static void begin_report(RowState& state);
-  static void end_report(RowState& state, int64_t gradient_rows, double seconds);
+  void end_report(RowState& state, int64_t gradient_rows, double seconds) const;
   class DenseStep;
   bool bring_up_to_date(RowState& state, Parameter& p, std::span<const int32_t> ids) const;
   void remember_step(RowState& state, std::span<const int32_t> ids, bool every_row, double lr) const;

@@ -15,7 +15,6 @@ struct RowState {
   Shape shape;
   GradKind kind = GradKind::kDense;
   bool decays = true;  // Parameter::decays
-  bool exact = false;  // untouched = exact: catching up moves state as well as weights
   int64_t step = 0;    // updates of the parameter
   std::vector<Slot> layout;
   std::vector<Tensor> slots;                // one a slot; without storage for bytes
