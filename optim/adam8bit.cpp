@@ -13,6 +13,7 @@
 
 #include "core/kernels/vectorize.h"
 #include "optim/adam_like.h"
+#include "optim/row_math.h"
 
 namespace rowan {
 namespace {
@@ -76,7 +77,7 @@ class Adam8bit final : public AdamLike {
     for (int64_t j = 0; j < n; ++j) {
       x.m[j] = s.mean(x.m[j], g[j]);
       x.v[j] = s.beta2 * x.v[j] + s.one_minus_beta2 * (g[j] * g[j]);
-      if (x.m[j] != 0) w[j] -= s.step_size * x.m[j] / (std::sqrt(x.v[j]) * s.root_factor + s.eps);
+      w[j] -= quotient(s.step_size * x.m[j], std::sqrt(x.v[j]) * s.root_factor + s.eps);
     }
     pack(x, n, b.bytes(0, k) + at, b.bytes(1, k) + at, m_scale, v_scale);
   }

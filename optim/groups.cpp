@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "core/nearest.h"
@@ -14,22 +15,6 @@ namespace rowan {
 namespace {
 
 constexpr const char* kFallbackGlob = "*";
-
-[[noreturn]] void fail_unused(const std::string& glob, const std::vector<NamedParameter>& parameters,
-                              const std::vector<ParameterGroup>& groups, const std::vector<size_t>& group_of) {
-  std::vector<std::string> names;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    names.push_back(parameters[i].name);
-    ROWAN_CHECK(!glob_matches(glob, parameters[i].name), "[optim] group '", glob, "' takes no parameter: '", parameters[i].name,
-                "' and all else that it matches went to the earlier group '", groups[group_of[i]].params, "'");
-  }
-  const std::string near = nearest_name(glob, names);
-  std::string some;
-  for (size_t i = 0; i < std::min<size_t>(names.size(), 12); ++i) some += (i ? ", " : "") + names[i];
-  if (names.size() > 12) some += ", ...";
-  throw Error(join_text("[optim] group '", glob, "' matches no parameter; there are: ", some), ErrorKind::kUsage,
-              near.empty() ? "" : "did you mean '" + near + "'?");
-}
 
 std::string pad(std::string text, size_t width) {
   text.resize(std::max(width, text.size()), ' ');
@@ -62,22 +47,43 @@ bool glob_matches(const std::string& glob, const std::string& name) {
   return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
 }
 
+std::vector<size_t> assign_groups(const std::vector<std::string>& globs, const std::vector<std::string>& names) {
+  std::vector<size_t> group_of;
+  for (const std::string& name : names) {
+    const auto takes = [&](const std::string& glob) { return glob_matches(glob, name); };
+    group_of.push_back(static_cast<size_t>(std::find_if(globs.begin(), globs.end(), takes) - globs.begin()));
+  }
+  return group_of;
+}
+
+std::optional<UnusedGroup> find_unused_group(const std::vector<std::string>& globs, const std::vector<std::string>& names) {
+  const std::vector<size_t> group_of = assign_groups(globs, names);
+  const std::set<size_t> used(group_of.begin(), group_of.end());
+  size_t g = 0;
+  while (g < globs.size() && used.contains(g)) ++g;
+  if (g == globs.size()) return {};
+  for (size_t i = 0; i < names.size(); ++i)
+    if (glob_matches(globs[g], names[i]))
+      return UnusedGroup{g, join_text("takes no parameter: '", names[i],
+                                      "' and all else that it matches went to the earlier group '", globs[group_of[i]], "'")};
+  std::string some;
+  for (size_t i = 0; i < std::min<size_t>(names.size(), 12); ++i) some += (i ? ", " : "") + names[i];
+  if (names.size() > 12) some += ", ...";
+  const std::string near = nearest_name(globs[g], names);
+  return UnusedGroup{g, "matches no parameter; there are: " + some, near.empty() ? "" : "did you mean '" + near + "'?"};
+}
+
 OptimizerSet::OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<Optimizer> fallback,
                            std::vector<NamedParameter> parameters, const std::vector<std::string>& later)
     : groups_(std::move(groups)), parameters_(std::move(parameters)) {
-  const size_t listed = groups_.size();
+  std::vector<std::string> globs, names;
+  for (const ParameterGroup& g : groups_) globs.push_back(g.params);
+  for (const NamedParameter& p : parameters_) names.push_back(p.name);
+  group_of_ = assign_groups(globs, names);
+  names.insert(names.end(), later.begin(), later.end());
+  if (const std::optional<UnusedGroup> unused = find_unused_group(globs, names))
+    throw Error("[optim] group '" + globs[unused->group] + "' " + unused->what, ErrorKind::kUsage, unused->hint);
   groups_.push_back({kFallbackGlob, std::move(fallback)});
-  std::vector<bool> used(listed, false);
-  for (const NamedParameter& p : parameters_) {
-    size_t g = 0;
-    while (g < listed && !glob_matches(groups_[g].params, p.name)) ++g;
-    if (g < listed) used[g] = true;
-    group_of_.push_back(g);
-  }
-  for (size_t g = 0; g < listed; ++g)
-    for (const std::string& name : later) used[g] = used[g] || glob_matches(groups_[g].params, name);
-  for (size_t g = 0; g < listed; ++g)
-    if (!used[g]) fail_unused(groups_[g].params, parameters_, groups_, group_of_);
   for (const ParameterGroup& g : groups_) g.optimizer->validate();
   for (size_t i = 0; i < parameters_.size(); ++i)
     groups_[group_of_[i]].optimizer->prepare(parameters_[i].name, *parameters_[i].parameter);

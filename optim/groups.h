@@ -16,6 +16,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,16 @@
 namespace rowan {
 
 bool glob_matches(const std::string& glob, const std::string& name);
+
+// The index of the glob that takes each name, the first that matches; globs.size() for none.
+std::vector<size_t> assign_groups(const std::vector<std::string>& globs, const std::vector<std::string>& names);
+
+// The first glob that takes no name, and why: "matches no parameter; there are: ...".
+struct UnusedGroup {
+  size_t group = 0;
+  std::string what, hint = {};
+};
+std::optional<UnusedGroup> find_unused_group(const std::vector<std::string>& globs, const std::vector<std::string>& names);
 
 struct ParameterGroup {
   std::string params;  // glob
@@ -44,7 +55,7 @@ class OptimizerSet {
  public:
   // Validates every optimizer and prepares state for every parameter. Throws Error for a glob that takes no parameter (with
   // near names), for settings that make no sense, and for a parameter that its rule refuses. `parameters` must outlive the set.
-  // `later`: names of parameters that do not exist yet; a glob that matches one of them may wait for it.
+  // `later`: names of parameters that do not exist yet; a glob that takes one of them may wait for it.
   OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<Optimizer> fallback, std::vector<NamedParameter> parameters,
                const std::vector<std::string>& later = {});
 

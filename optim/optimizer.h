@@ -81,9 +81,10 @@ class Optimizer {
   // matrices of hidden layers, and refuses vectors, tables and row-sparse gradients.
   virtual bool whole_matrix() const { return false; }
 
-  // For plans. What state_bytes() will be for a parameter of that shape, when the rule can tell; the FLOPs of an update in matrix
-  // products, 0 where updating only moves memory.
+  // For plans. What state_bytes() will be for a parameter of that shape, when the rule can tell; what flush() takes besides for as
+  // long as readers look, at most; the FLOPs of an update in matrix products, 0 where updating only moves memory.
   virtual std::optional<int64_t> planned_state_bytes(const Shape&, GradKind) const { return std::nullopt; }
+  virtual int64_t planned_flush_bytes(const Shape&, GradKind) const { return 0; }
   virtual double update_flops(const Shape&) const { return 0; }
   virtual int64_t update_scratch_bytes(const Shape&) const { return 0; }  // held for the time of an update
 

@@ -1,5 +1,6 @@
 #include "optim/planned_state.h"
 
+#include "optim/row_catch_up.h"
 #include "optim/row_optimizer.h"
 
 namespace rowan {
@@ -32,6 +33,12 @@ std::optional<int64_t> RowOptimizer::planned_state_bytes(const Shape& shape, Gra
   int64_t bytes = counters * rows * static_cast<int64_t>(sizeof(int32_t));
   for (const Slot& slot : slots()) bytes += slot_bytes(slot, shape, rows, width);
   return bytes;
+}
+
+// RowState::ahead_base and ahead_rows, of all rows but those of the last batch.
+int64_t RowOptimizer::planned_flush_bytes(const Shape& shape, GradKind kind) const {
+  if (kind != GradKind::kRowSparse || !axes_.tracks_rows() || !RowCatchUp::jumps(*this)) return 0;
+  return shape.size() * static_cast<int64_t>(sizeof(Real)) + shape.rows() * static_cast<int64_t>(sizeof(int32_t));
 }
 
 int64_t planned_state_bytes(const Optimizer& rule, const Shape& shape, GradKind kind) {

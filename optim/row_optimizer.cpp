@@ -255,17 +255,23 @@ std::unique_ptr<PiecewiseStep> RowOptimizer::step_in_pieces(const std::string& n
 void RowOptimizer::step(const std::string& name, Parameter& p, const StepInfo& info) {
   if (!p.has_grad()) return;
   RowState& state = state_of(name, p);
-  const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  double seconds = 0;
   if (p.kind() == GradKind::kDense) {
     DenseStep step(*this, state, p, info);
-    step.run_all();
-    return step.finish(seconds());
+    {
+      const Stopwatch watch(seconds);
+      step.run_all();
+    }
+    return step.finish(seconds);
   }
   begin_report(state);
-  const int64_t gradient_rows = update_rows_of(state, p, info);
-  p.var.clear_grad();
-  end_report(state, gradient_rows, seconds());
+  int64_t gradient_rows = 0;
+  {
+    const Stopwatch watch(seconds);
+    gradient_rows = update_rows_of(state, p, info);
+    p.var.clear_grad();
+  }
+  end_report(state, gradient_rows, seconds);
 }
 
 // Returns how many rows of gradient were read: one an occurrence, or one a touched row where these were joined before.

@@ -39,6 +39,7 @@ void print_json(const Plan& p, int threads) {
                                      {"activations_bytes", p.memory.activations},
                                      {"pool_peak_bytes", p.memory.training},
                                      {"pool_held_bytes", p.memory.pool},
+                                     {"flushed_bytes", p.memory.flushed},
                                      {"process_bytes", p.process_bytes},
                                      {"checkpoint_buffer_bytes", p.memory.checkpoint}}},
                                    {"peak_rss_bytes", p.training_rss()},
@@ -73,8 +74,9 @@ void print_text(const Plan& p, int threads) {
                                                               {"optimizer state", p.memory.optimizer_state},
                                                               {"activations", p.memory.activations},
                                                               {"program", p.process_bytes},
+                                                              {"rows catching up", p.memory.flushed},
                                                               {"checkpoint image", p.memory.checkpoint}})
-    print("  {:<16} {:>14}\n", name, size_text(bytes));
+    if (bytes > 0) print("  {:<16} {:>14}\n", name, size_text(bytes));
   print("checkpoint     {} a file\n", size_text(p.checkpoint_bytes));
   print("step           {} tokens ({} x {} x {}), {:.4g} MFLOPs a token (6 P + 12 L D T)\n", p.tokens_per_step, c.data.batch_size,
         c.data.seq_len, c.train.grad_accum, p.flops_per_token / 1e6);

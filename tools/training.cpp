@@ -59,6 +59,7 @@ void print_summary(TrainSession& session, const RunDir& run) {
             static_cast<double>(session.loader().sequences_per_epoch()));
   print("threads    {}\n", current_threads());
   print("denormals  {}\n", denormals_text());
+  for (const IdleSetting& idle : idle_settings(c)) print("note       {}\n", idle.what);
   print_text(session.optimizers().report_text());
   print_head(c, session.steps_done());
   std::fflush(stdout);

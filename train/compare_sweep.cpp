@@ -330,6 +330,7 @@ Sweep load_sweep(const std::string& path, const std::vector<std::string>& overri
       const Config config = run_config(sweep, arm, point, sweep.seeds[0]);
       check_no_batch_left_out(sweep, config, sweep.arms[arm]);
       check_pair(sweep, first, config, sweep.arms[arm], sweep.arms[arm].points[point]);
+      check_no_empty_group(config);
       idle[arm].push_back(idle_settings(config));
       texts[arm].push_back(config_text(config));
     }

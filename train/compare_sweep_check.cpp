@@ -117,7 +117,8 @@ void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle) {
     of_arms.push_back(common_to(idle[a]));
     check_arm(sweep, arm, of_arms.back());
   }
-  const std::vector<IdleSetting> of_all = common_to(of_arms);
+  std::vector<IdleSetting> of_all = common_to(of_arms);
+  std::erase_if(of_all, [](const IdleSetting& s) { return !s.refused; });  // the base may have them
   if (of_all.empty()) return;
   for (const SweepSetting& s : sweep.settings)
     if (s.key == of_all[0].keys[0] && s.place.line != 0) fail_idle(sweep, s.place, "", of_all[0]);

@@ -126,8 +126,8 @@ struct TrainConfig {
       one_of({"full", "sampled"}));
     v("tied_two_source", tied_two_source,
       "a tied table is updated from its two gradients apart, each with optimizer state of its own: the lookup's as "
-      "embed.tokens.weight, "
-      "the softmax's as head.weight, which takes the weight decay");
+      "embed.tokens.weight, the softmax's as head.weight, which takes the weight decay; clip_norm then bounds the norm of the two "
+      "side by side");
     v("untie_at", untie_at,
       "a tied head is untied after this step: head.weight begins as a copy of the table, its moments and its counter (0: never)",
       at_least(0));
@@ -212,9 +212,13 @@ void validate(const Config& config);
 struct IdleSetting {
   std::vector<std::string> keys;
   std::string what, hint;
+  // Refused, since who writes it believes that it does something. Otherwise it is only said: a config keeps such values for the day
+  // when its switch is turned, train.schedule.min_ratio beside kind = "constant".
+  bool refused = true;
 };
 std::vector<IdleSetting> idle_settings(const Config& config);
-// Error for the first of them. For new runs: a run that goes on, perhaps for fewer steps, keeps the config that it has.
+// Error for the first one that is refused, and for a group that takes no parameter. For new runs: a run that goes on, perhaps for
+// fewer steps, keeps the config that it has.
 void check_no_idle_settings(const Config& config);
 
 // Every field with its value and, as a comment, where that came from. Reads back to the same config.

@@ -256,12 +256,15 @@ class IdleFinder {
 }  // namespace
 
 std::vector<IdleSetting> idle_settings(const Config& config) {
-  return IdleFinder(config).find();
+  std::vector<IdleSetting> idle = IdleFinder(config).find();
+  for (IdleSetting& field : idle_fields(config)) idle.push_back(std::move(field));
+  return idle;
 }
 
 void check_no_idle_settings(const Config& config) {
-  const std::vector<IdleSetting> idle = idle_settings(config);
-  if (!idle.empty()) fail_keys(config, idle[0].keys, idle[0].what, idle[0].hint);
+  check_no_empty_group(config);
+  for (const IdleSetting& idle : idle_settings(config))
+    if (idle.refused) fail_keys(config, idle.keys, idle.what, idle.hint);
 }
 
 }  // namespace rowan

@@ -197,40 +197,6 @@ void check_untie(const Config& config) {
                                 : "give both the same rule; learning rate and decay may differ");
 }
 
-// Why a rule on whole matrices can't take a parameter; "" when it can.
-std::string why_no_matrix(const ParameterSpec& spec) {
-  if (spec.name.starts_with("embed.")) return "an embedding table";
-  if (spec.name.starts_with("head.")) return "the head";
-  if (spec.shape.rank() != 2) return "a vector";
-  return spec.kind == GradKind::kRowSparse ? "row-sparse" : "";
-}
-
-void check_whole_matrices(const Config& config) {
-  const auto whole = [](const OptimGroupConfig& g) { return g.optimizer && g.optimizer->whole_matrix(); };
-  if (!whole(config.optim) && std::none_of(config.groups.begin(), config.groups.end(), whole)) return;
-  // A config may have thousands of groups and of layers: only what a rule on matrices may match is looked for in all groups.
-  const auto may_be_whole = [&](const std::string& name) {
-    const auto takes = [&](const OptimGroupConfig& g) { return whole(g) && glob_matches(g.params, name); };
-    return whole(config.optim) || std::any_of(config.groups.begin(), config.groups.end(), takes);
-  };
-  GptConfig model = config.model;
-  model.vocab_size = std::max<int64_t>(1, model.vocab_size);
-  model.resolve();
-  for (const ParameterSpec& spec : parameter_specs(model, head_grads_at(config, 0))) {
-    const std::string why = why_no_matrix(spec);
-    if (why.empty() || !may_be_whole(spec.name)) continue;
-    const auto [group, path] = group_of(config, spec.name);
-    if (!whole(*group)) continue;
-    fail_keys(
-        config, {path + ".rule", path + ".params"},
-        fmt::format("{}.rule = \"{}\" is for the matrices of blocks, whose update it makes orthogonal as a whole, but {} is {}",
-                    path, group->rule, spec.name, why),
-        fmt::format("write [[optim.group]] params = \"blocks.*.attn.*.weight\" rule = \"{0}\", the same for "
-                    "\"blocks.*.mlp.*.weight\", and another rule, such as adamw, in [optim] for the rest",
-                    group->rule));
-  }
-}
-
 }  // namespace
 
 void validate(const Config& config) {
@@ -245,7 +211,7 @@ void validate(const Config& config) {
   check_sampled(config);
   check_two_source(config);
   check_untie(config);
-  check_whole_matrices(config);
+  check_rules(config);
 }
 
 }  // namespace rowan

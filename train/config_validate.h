@@ -16,6 +16,14 @@ namespace rowan {
 // The group that takes a parameter, as the optimizer set decides it: the first match, or [optim]; and its path, "optim.group.0".
 std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter);
 
+// Error for a rule that can't serve a parameter that it takes. Part of validate().
+void check_rules(const Config& config);
+// Error for a group that takes no parameter. Part of check_no_idle_settings().
+void check_no_empty_group(const Config& config);
+
+// Fields outside of [optim] whose switch is off: the part of idle_settings() that is said and not refused.
+std::vector<IdleSetting> idle_fields(const Config& config);
+
 // What a name of a run or a sweep, which names its directory, must be.
 bool names_a_directory(const std::string& name);
 inline constexpr const char* kDirectoryName =

@@ -294,6 +294,7 @@ MemoryPlan plan_memory(const Config& config) {
     if (!s.shared) plan.weights += s.shape.size() * kBytes;
     const int64_t state = planned_state_bytes(optimizer_for(config, s.name), s.shape, s.kind);
     plan.optimizer_state += state;
+    plan.flushed += optimizer_for(config, s.name).planned_flush_bytes(s.shape, s.kind);
     plan.gradients += (s.kind == GradKind::kDense ? s.shape.size() : most_rows_read(config, s, 1) * s.shape[1]) * kBytes;
     if (!s.shared) pool.take(s.shape.size());
     for (int64_t left = state; left > 0; left -= s.shape.size() * kBytes) pool.take(std::min(left / kBytes, s.shape.size()));
@@ -314,7 +315,7 @@ MemoryPlan plan_memory(const Config& config) {
     plan.training = std::max(plan.training, 2 * (plan.weights + plan.optimizer_state));
     plan.pool += plan.optimizer_state;
   }
-  plan.checkpoint = plan.weights + plan.optimizer_state;
+  plan.checkpoint = plan.weights + plan.optimizer_state + plan.flushed;
   return plan;
 }
 

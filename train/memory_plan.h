@@ -22,6 +22,7 @@ struct MemoryPlan {
   int64_t training = 0;     // the most in use at one time
   int64_t pool = 0;         // what the pool has from the system after a step: some more than `training`, as buffers of one size
                             // can't serve as another
+  int64_t flushed = 0;      // rows of tables that lag behind, kept while evaluation and saving see them brought up to date
   int64_t checkpoint = 0;   // the image in memory while a checkpoint is saved
 };
 

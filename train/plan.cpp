@@ -57,6 +57,7 @@ std::vector<std::string> remarks_on(const Config& c) {
     remarks.push_back(join_text("positions from ", c.data.seq_len, " to ", m.max_seq_len - 1,
                                 " are never trained: data.seq_len is shorter than model.max_seq_len"));
   if (c.train.recompute) remarks.push_back("train.recompute: every block's forward pass is computed twice");
+  for (const IdleSetting& idle : idle_settings(c)) remarks.push_back(idle.what);
   return remarks;
 }
 

@@ -55,7 +55,8 @@ int64_t parameter_count(const GptConfig& model) {
 }
 
 double counted_flops_per_token(const GptConfig& model, int64_t seq_len, int64_t negatives) {
-  const int64_t rows_left_out = negatives > 0 ? std::max<int64_t>(0, model.vocab_size - negatives - 1) : 0;
+  const int64_t v = model.vocab_size, head = v - std::min(v, negatives + 1), table = v - 1;
+  const int64_t rows_left_out = negatives > 0 ? head + table : 0;
   return 6.0 * static_cast<double>(parameter_count(model) - rows_left_out * model.d_model) +
          12.0 * static_cast<double>(model.n_layer) * static_cast<double>(model.d_model) * static_cast<double>(seq_len);
 }

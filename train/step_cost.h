@@ -45,7 +45,7 @@ std::vector<StepProduct> step_products(const StepShape& shape);
 int64_t parameter_count(const GptConfig& model);
 // 6 P + 12 L D T: forward and backward of every weight and of attention, as the field counts them (Chinchilla's appendix F and
 // PaLM's appendix B).
-// With negatives > 0 a token meets that many rows of the head and its target's, and P counts these alone.
+// With negatives > 0 a token meets that many rows of the head and its target's, and one of the token table: P counts these alone.
 double counted_flops_per_token(const GptConfig& model, int64_t seq_len, int64_t negatives = 0);
 
 }  // namespace rowan

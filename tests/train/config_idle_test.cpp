@@ -168,6 +168,48 @@ TEST(IdleSettings, a_value_that_acts_in_one_group_may_stand_for_all) {
   EXPECT_THAT(idle_keys(config(shared + positions + "clip_bound = 0.7\n")), ElementsAre("optim.clip_bound"));
 }
 
+TEST(IdleSettings, of_a_group_that_takes_no_parameter_are_refused_with_their_place) {
+  const auto groups = [](const std::string& first, const std::string& second) {
+    const std::string group = "[[optim.group]]\nparams = ";
+    return refusal(config(group + first + "\n" + group + second + "\n"));
+  };
+  EXPECT_THAT(
+      groups("\"blocks.*\"", "\"nothing.*\""),
+      AllOf(HasSubstr("a.toml:4: optim.group.1.params = \"nothing.*\" matches no parameter; there are: embed.tokens.weight")));
+  EXPECT_THAT(groups("\"embed.token.weight\"", "\"blocks.*\""),
+              AllOf(HasSubstr("a.toml:2: "), HasSubstr("did you mean 'embed.tokens.weight'?")));
+  EXPECT_THAT(groups("\"blocks.*\"", "\"blocks.0.*\""),
+              AllOf(HasSubstr("a.toml:4: "), HasSubstr("takes no parameter"), HasSubstr("earlier group 'blocks.*'")));
+  EXPECT_THAT(groups("\"blocks.*\"", "\"head.*\""), HasSubstr("matches no parameter")) << "tied";
+  EXPECT_EQ(refusal(config("[[optim.group]]\nparams = \"head.*\"\n", {"model.tied=false"})), "");
+  EXPECT_EQ(refusal(config("[[optim.group]]\nparams = \"head.*\"\n", {"train.untie_at=3"})), "") << "later";
+}
+
+// Fields outside of [optim] are said and not refused: a base config has values for variants of it.
+TEST(IdleSettings, of_fields_whose_switch_is_off_are_said_and_not_refused) {
+  const auto said = [](const std::vector<std::string>& sets) {
+    const Config c = config("", sets);
+    check_no_idle_settings(c);
+    std::string all;
+    for (const IdleSetting& s : idle_settings(c)) all += s.what + "\n";
+    return all;
+  };
+  EXPECT_EQ(said({"model.rope.theta=500", "model.positions=learned"}),
+            "model.rope.theta = 500.0 is not used: model.positions = \"learned\"\n");
+  EXPECT_EQ(said({"model.rope.theta=500", "model.positions=rope"}), "");
+  EXPECT_EQ(said({"train.schedule.kind=constant", "train.schedule.min_ratio=0.3"}),
+            "train.schedule.min_ratio = 0.3 is not used: train.schedule.kind = \"constant\"\n");
+  EXPECT_EQ(said({"train.spike.z=3"}), "train.spike.z = 3.0 is not used: train.spike.window = 0\n");
+  EXPECT_EQ(said({"train.spike.z=3", "train.spike.window=9"}), "");
+  EXPECT_EQ(said({"train.sample_prompt=a"}), "train.sample_prompt = \"a\" is not used: train.sample_every = 0\n");
+  EXPECT_EQ(said({"data.val=b", "data.val_fraction=0.2"}), "data.val_fraction = 0.2 is not used: data.val = [\"b\"]\n");
+  EXPECT_EQ(said({"data.zipf.noise=0"}), "data.zipf.noise = 0.0 is not used: data.train = []\n");
+  const std::vector<std::string> zipf = {"data.train=builtin:zipf", "data.zipf.burst_length=3"};
+  EXPECT_EQ(said(zipf), "data.zipf.burst_length = 3 is not used: data.zipf.burst_every = 0\n");
+  EXPECT_EQ(said({zipf[0], zipf[1], "data.zipf.burst_every=9", "data.order=sequential"}), "");
+  EXPECT_EQ(said({zipf[0], "data.tokenizer=byte"}), "data.tokenizer = \"byte\" is not used: data.train = [\"builtin:zipf\"]\n");
+}
+
 // A resolved copy says every field, as if somebody had set it.
 TEST(IdleSettings, a_resolved_copy_has_those_of_the_config_it_is_a_copy_of) {
   for (const Config& c :

@@ -48,6 +48,33 @@ INSTANTIATE_TEST_SUITE_P(
                       std::vector<std::string>{"optim.group.0.params=blocks.*.mlp.*.weight", "optim.group.0.rule=muon"},
                       std::vector<std::string>{"optim.rule=sgd", "data.batch_size=1"}));
 
+// Readers see rows that lag behind brought up to date, and training has those from before kept for it.
+class MemoryPlanOfRowsThatLag : public ::testing::TestWithParam<std::vector<std::string>> {};
+
+TEST_P(MemoryPlanOfRowsThatLag, counts_what_evaluation_and_saving_keep) {
+  const test::SmallRun files;
+  std::vector<std::string> sets = GetParam();
+  sets.insert(sets.end(), {"model.vocab_size=20000", "optim.group.0.params=embed.tokens.weight"});
+  const Config config = sized(files, sets);
+  const MemoryPlan plan = plan_memory(config);
+  TrainSession session(config);
+  session.step();
+  session.step();
+  const int64_t training = pool_stats().bytes_in_use;
+  session.model();  // flushed
+  const auto kept = static_cast<double>(pool_stats().bytes_in_use - training);
+  const auto table = static_cast<double>(20000 * 64 * sizeof(Real));
+  EXPECT_NEAR(static_cast<double>(plan.flushed), kept, 0.1 * table) << kept << " kept";
+  const auto image = static_cast<double>(make_image(session).bytes().size());
+  EXPECT_NEAR(static_cast<double>(plan.checkpoint) / image, 1, 0.1) << image << " in the image";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, MemoryPlanOfRowsThatLag,
+    ::testing::Values(std::vector<std::string>{}, std::vector<std::string>{"optim.group.0.untouched=exact"},
+                      std::vector<std::string>{"optim.group.0.untouched=exact", "optim.group.0.catch_up=closed"},
+                      std::vector<std::string>{"optim.group.0.untouched=frozen", "optim.group.0.decay=deferred"}));
+
 TEST(MemoryPlan, recompute_saves_most_of_the_activations) {
   const test::SmallRun files;
   const MemoryPlan kept = plan_memory(sized(files, {"model.n_layer=12"}));
@@ -107,6 +134,20 @@ TEST(Plan, counts_a_known_model) {
   const Plan plan = plan_sizes(config);
   EXPECT_EQ(plan.parameters, 124439808);  // GPT-2's smallest, as published
   EXPECT_EQ(plan.flops_per_token, 6.0 * 124439808 + 12.0 * 12 * 768 * 64);
+}
+
+// A token meets its own row, its target's and those drawn, however many there are.
+TEST(Plan, counts_the_rows_alone_that_a_sampled_head_multiplies) {
+  const test::SmallRun files;
+  const auto flops = [&](const char* vocabulary, std::vector<std::string> more) {
+    more.emplace_back(vocabulary);
+    return plan_sizes(sized(files, more)).flops_per_token;
+  };
+  const std::vector<std::string> sampled = {"train.loss=sampled", "train.sampled.negatives=10"};
+  const double small = flops("model.vocab_size=1000", sampled);
+  EXPECT_EQ(flops("model.vocab_size=1000000", sampled), small);
+  const double blocks = flops("model.vocab_size=1", {}) - 6.0 * 2 * 64;
+  EXPECT_EQ(small, blocks + 6.0 * (1 + 1 + 10) * 64);
 }
 
 TEST(Plan, says_when_the_vocabulary_cannot_be_known) {
