@@ -13,7 +13,7 @@ namespace {
 // denominator = sqrt(v + inside) * root_factor + outside covers the three places of eps.
 struct AdamScalars {
   RunningMean mean;
-  Real beta2, one_minus_beta2, step_size, inside, root_factor, outside, grad_scale;
+  Real beta2, one_minus_beta2, step_size, inside, root_factor, outside, grad_scale, shrink;
 };
 
 ROWAN_VECTORIZED void adam_row(Real* __restrict w, Real* __restrict m, Real* __restrict v, const Real* __restrict g, int64_t n,
@@ -24,7 +24,7 @@ ROWAN_VECTORIZED void adam_row(Real* __restrict w, Real* __restrict m, Real* __r
     const Real vj = s.beta2 * v[j] + s.one_minus_beta2 * (gj * gj);
     m[j] = mj;
     v[j] = vj;
-    w[j] -= quotient(s.step_size * mj, std::sqrt(vj + s.inside) * s.root_factor + s.outside);
+    w[j] = s.shrink * w[j] - quotient(s.step_size * mj, std::sqrt(vj + s.inside) * s.root_factor + s.outside);
   }
 }
 
@@ -61,7 +61,8 @@ void AdamRule::update_rows(const RowBlock& b) const {
                         static_cast<Real>(step.c[1]),
                         static_cast<Real>(step.c[2]),
                         static_cast<Real>(step.c[3]),
-                        b.grad_scale};
+                        b.grad_scale,
+                        b.shrink};
     adam_row(b.weight(k), b.slot(0, k), b.slot(1, k), b.grad(k), b.width, s);
   }
 }

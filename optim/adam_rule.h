@@ -18,6 +18,7 @@ class AdamRule : public RowOptimizer {
   std::vector<Slot> slots() const override { return {{"exp_avg"}, {"exp_avg_sq"}}; }
   bool elementwise() const override { return true; }
   bool scales_gradient() const override { return true; }
+  bool shrinks_weights() const override { return true; }
   void fill_scalars(StepScalars& s) const override;
   void update_rows(const RowBlock& block) const override;
   bool can_jump() const override { return true; }

@@ -58,6 +58,7 @@ struct RowBlock {
   double lr = 0;
   double weight_decay = 0;  // for rules that decay by themselves (decays_weights()); the driver has applied it for the others
   Real grad_scale = 1;      // for rules that multiply by themselves (scales_gradient()); the driver has done it for the others
+  Real shrink = 1;          // decoupled decay's factor, for rules that multiply by themselves (shrinks_weights()); the same
 
   Real* weight(int64_t k) const { return weights + row(k) * width; }
   const Real* grad(int64_t k) const { return grads + k * width; }  // summed, scaled, clipped

@@ -297,8 +297,12 @@ void RowDriver::clip_row(const RowBlock& b, int64_t k, int32_t count, Real* g) c
   if (norm > bound) scale_row(g, b.width, static_cast<Real>(bound / norm));
 }
 
-void RowDriver::shrink(const RowBlock& b) const {
+void RowDriver::shrink(RowBlock& b) const {
   if (shrink_ == 1) return;
+  if (rule_.shrinks_weights()) {
+    b.shrink = shrink_;
+    return;
+  }
   for (int64_t k = 0; k < b.rows; ++k) scale_row(b.weight(k), b.width, shrink_);
 }
 

@@ -60,7 +60,7 @@ class RowDriver {
   RowBlock block_of(const Tile& tile) const;
   void rewrite_gradient(const RowBlock& b, const int32_t* counts, const Real* from, Real* to, Real coupled) const;
   void clip_row(const RowBlock& b, int64_t k, int32_t count, Real* g) const;
-  void shrink(const RowBlock& b) const;
+  void shrink(RowBlock& b) const;
   std::vector<StepScalars> count_rows(const Tile& tile) const;
 
   enum class Clip { kNone, kValue, kRowNorm, kCowClip };

@@ -55,6 +55,8 @@ class RowOptimizer : public Optimizer {
   virtual bool decays_weights() const { return false; }
   // The rule multiplies every gradient element by block.grad_scale as it reads it, which saves the driver a pass.
   virtual bool scales_gradient() const { return false; }
+  // The rule multiplies every weight by block.shrink, before anything else: the same.
+  virtual bool shrinks_weights() const { return false; }
   virtual bool wants_last_touch() const { return false; }  // keeps RowBlock::last_touch; the rule writes it
   virtual void fill_scalars(StepScalars&) const {}
   virtual void update_rows(const RowBlock& block) const = 0;

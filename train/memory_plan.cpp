@@ -231,20 +231,14 @@ class StepWalk {
     }
   }
   void attention_backward() {
-    const int64_t groups = batch_ * c_.kv_heads(), hd = c_.head_dim(), padded = round_up_to_lanes(hd);
-    const int64_t queries = c_.n_head / c_.kv_heads(),
+    const AttentionShape shape{.heads = c_.n_head, .kv_heads = c_.kv_heads(), .head_dim = c_.head_dim()};
+    const int64_t groups = batch_ * c_.kv_heads(), elements = attention_backward_elements(shape, length_),
                   together = groups < kManyHeadGroups ? groups : std::min<int64_t>(groups, current_threads());
     pool_.take(nq_);
-    for (int64_t i = 0; i < together; ++i) group_buffers(queries, hd, padded, true);
-    for (int64_t i = 0; i < together; ++i) group_buffers(queries, hd, padded, false);
+    for (int64_t i = 0; i < together; ++i) pool_.take(elements);
+    for (int64_t i = 0; i < together; ++i) pool_.give(elements);
     pool_.give(nh_), pool_.give(nh_);  // the result and its gradient
     pool_.give(batch_ * c_.n_head * length_);
-  }
-  void group_buffers(int64_t queries, int64_t hd, int64_t padded, bool take) {
-    const int64_t rows = positions();
-    for (const int64_t elements : {queries * rows * padded, queries * rows * padded, queries * rows * padded, queries * rows,
-                                   rows * padded, rows * padded, rows * padded, rows * hd, rows * hd})
-      take ? pool_.take(elements) : pool_.give(elements);
   }
   int64_t positions() const { return (length_ + KvCache::kPanel - 1) / KvCache::kPanel * KvCache::kPanel; }
 

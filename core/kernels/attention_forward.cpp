@@ -38,9 +38,13 @@ class QueryTileForward {
         hd_(call.shape.head_dim),
         width_(round_up_to_lanes(hd_)) {}
 
-  void run(const KeyValueHead<const Real>& kv) const {
-    Tensor buffer({rows_, 2 * width_ + kKeyTile * (c_.dropout.p > 0 ? 2 : 1)});
-    Real* q = buffer.data();         // (rows,width)
+  // Elements that run() works in.
+  static int64_t elements(const Call& call) {
+    return kQueryTile * (2 * round_up_to_lanes(call.shape.head_dim) + kKeyTile * (call.dropout.p > 0 ? 2 : 1));
+  }
+
+  void run(const KeyValueHead<const Real>& kv, Real* q) const {
+    // q is (rows,width)
     Real* sum = q + rows_ * width_;  // (rows,width)
     Real* scores = sum + rows_ * width_;
     Real row_max[kQueryTile], row_sum[kQueryTile], rescale[kQueryTile];
@@ -82,21 +86,26 @@ class QueryTileForward {
   int64_t b_, head_, begin_, rows_, hd_, width_;
 };
 
-// Many heads: a piece is a key/value head of a sequence with all that reads it; its keys and values stay in the cache of one core.
+// Many heads: a piece is some key/value heads of a sequence, one after the other with all that reads them; keys and values stay in
+// the cache of one core.
 void forward_by_group(const Call& call) {
   const AttentionShape& s = call.shape;
   const int64_t hd = s.head_dim, positions = (call.count() + KvCache::kPanel - 1) / KvCache::kPanel * KvCache::kPanel;
-  parallel_pieces(call.batch() * s.kv_heads, [&](int64_t piece) {
-    const int64_t b = piece / s.kv_heads, kv_head = piece % s.kv_heads;
-    Tensor panels({positions, hd}), values({positions, round_up_to_lanes(hd)});
+  const auto one_group = [&](int64_t index, const KeyValueHead<Real>& kv, Real* memory) {
+    const int64_t b = index / s.kv_heads, kv_head = index % s.kv_heads;
     for (int64_t t = 0; t < call.count(); t += KvCache::kPanel) {
       const Real* k = call.qkv.data() + (b * call.count() + t) * s.qkv_width() + (s.heads + kv_head) * hd;
       store_keys_values(k, k + s.kv_heads * hd, s.qkv_width(), std::min(KvCache::kPanel, call.count() - t), hd, call.rope, t, t,
-                        {panels.data(), values.data()});
+                        kv);
     }
     for (int64_t g = 0; g < s.queries_per_kv(); ++g)
       for (int64_t tile = 0; tile < call.tiles(); ++tile)
-        QueryTileForward(call, b, kv_head * s.queries_per_kv() + g, tile).run({panels.data(), values.data()});
+        QueryTileForward(call, b, kv_head * s.queries_per_kv() + g, tile).run({kv.key_panels, kv.values}, memory);
+  };
+  const int64_t groups = call.batch() * s.kv_heads;
+  parallel_ranges(groups, head_groups_a_piece(groups), [&](int64_t begin, int64_t end) {
+    Tensor panels({positions, hd}), values({positions, round_up_to_lanes(hd)}), memory({QueryTileForward::elements(call)});
+    for (int64_t i = begin; i < end; ++i) one_group(i, {panels.data(), values.data()}, memory.data());
   });
 }
 
@@ -106,8 +115,9 @@ void forward_by_tile(const Call& call, const KvCache& cache) {
   const int64_t heads = call.shape.heads, sequences = call.batch() * heads;
   parallel_pieces(sequences * call.tiles(), [&](int64_t piece) {
     const int64_t b = piece % sequences / heads, head = piece % heads, kv_head = head / call.shape.queries_per_kv();
+    Tensor memory({QueryTileForward::elements(call)});
     QueryTileForward(call, b, head, call.tiles() - 1 - piece / sequences)
-        .run({cache.key_panels(b, kv_head), cache.values(b, kv_head)});
+        .run({cache.key_panels(b, kv_head), cache.values(b, kv_head)}, memory.data());
   });
 }
 

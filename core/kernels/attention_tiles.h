@@ -2,6 +2,7 @@
 // Single-threaded; internal to core/kernels.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "core/kernels/attention.h"
@@ -10,8 +11,15 @@
 
 namespace rowan {
 
-// From this many pairs of a sequence and a key/value head on, each pair is one piece of parallel work. Below, pieces are tiles.
+// From this many pairs of a sequence and a key/value head on, pieces of parallel work are such pairs, some of them a piece. Below,
+// pieces are tiles.
 inline constexpr int64_t kManyHeadGroups = 8;
+inline int64_t head_groups_a_piece(int64_t groups) {
+  return std::clamp<int64_t>(groups / 16, 1, 4);
+}
+
+// Elements of memory that the backward of one such pair takes.
+int64_t attention_backward_elements(const AttentionShape& shape, int64_t positions);
 
 // A head at `rows` positions: rows x n from `in`, rows in_ld apart, times `factor`, to `out`, rows out_ld apart; columns n ..
 // out_ld become 0. Rotated unless rope is null, by the table's entries first, first + 1, ...
