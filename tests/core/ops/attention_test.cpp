@@ -47,7 +47,8 @@ std::vector<Case> cases() {
           {2, 129, {4, 1, 8, 0.7}, Rope{.theta = 100, .interleaved = false, .rotated = 4}},
           {1, 200, {2, 2, 80}, half},
           {1, 300, {2, 1, 64}, Rope{.theta = 10000, .interleaved = false, .rotated = 64}},
-          {1, 257, {8, 4, 33}, interleaved}};
+          {1, 257, {8, 4, 33}, interleaved},
+          {17, 67, {4, 2, 9}, half}};
 }
 
 TEST(Attention, agrees_with_a_plain_softmax_over_all_keys) {
@@ -82,7 +83,8 @@ TEST(Attention, backward_agrees_with_central_differences) {
 TEST(Attention, has_the_same_bits_for_any_thread_count) {
   // Many short sequences, few long ones, and one of each kind of piece in the backward.
   const Rope rope{.theta = 10000, .interleaved = false, .rotated = 8};
-  for (const Case& c : {Case{12, 64, {4, 4, 32}, {}, 0.1}, Case{1, 700, {4, 1, 16}, rope}, Case{9, 130, {4, 2, 8}, rope, 0.5}})
+  for (const Case& c : {Case{12, 64, {4, 4, 32}, {}, 0.1}, Case{1, 700, {4, 1, 16}, rope}, Case{9, 130, {4, 2, 8}, rope, 0.5},
+                        Case{17, 70, {6, 3, 5}, {}, 0.1}})
     EXPECT_TRUE(test::same_bits_for_any_thread_count([&] {
       Variable x = Variable::leaf(c.input());
       const Variable y = attention(x, c.shape, c.rope_or_null(), c.dropout, kMask);
@@ -194,6 +196,34 @@ TEST(Attention, numbers_that_are_not_finite_reach_the_rows_that_see_them) {
       EXPECT_FALSE(finite) << value << " in part " << part;
       for (Real v : y.row(10)) EXPECT_TRUE(std::isfinite(v)) << value << " in part " << part;
     }
+}
+
+// Heads that are worked on one after the other share memory: nothing of one may be left in another.
+TEST(Attention, a_head_that_is_not_finite_leaves_all_others_as_they_are) {
+  const AttentionShape shape{.heads = 2, .kv_heads = 2, .head_dim = 5};
+  const Tensor dy = random_tensor({40, 70, shape.out_width()}, 8);
+  const auto results = [&](const Tensor& qkv) {
+    Variable x = Variable::leaf(qkv.clone());
+    const Variable y = attention(x, shape);
+    backward(dot(y, dy));
+    return std::pair{y.value(), x.grad()};
+  };
+  const Tensor qkv = random_tensor({40, 70, shape.qkv_width()}, 6);
+  Tensor bad = qkv.clone();
+  for (int64_t t = 0; t < 70; ++t)
+    for (int64_t j = 0; j < shape.qkv_width(); ++j)
+      bad.row(13 * 70 + t)[static_cast<size_t>(j)] = std::numeric_limits<Real>::quiet_NaN();
+  const auto [y, dx] = results(qkv);
+  const auto [bad_y, bad_dx] = results(bad);
+  const auto same = [](const Tensor& a, const Tensor& b, int64_t begin, int64_t end) {
+    const auto width = static_cast<int64_t>(a.shape().back());
+    return std::equal(a.data() + begin * 70 * width, a.data() + end * 70 * width, b.data() + begin * 70 * width);
+  };
+  for (const auto& [begin, end] : {std::pair{0, 13}, std::pair{14, 40}}) {
+    EXPECT_TRUE(same(y, bad_y, begin, end));
+    EXPECT_TRUE(same(dx, bad_dx, begin, end));
+  }
+  EXPECT_TRUE(std::isnan(bad_dx.row(13 * 70)[0]));
 }
 
 TEST(Attention, memory_stays_far_under_one_score_per_pair) {
