@@ -1,14 +1,9 @@
 #include "core/parallel.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <exception>
-#include <fstream>
 #include <mutex>
-#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -206,41 +201,6 @@ void restore_float_mode([[maybe_unused]] unsigned mode) {
 #if defined(__x86_64__)
   _mm_setcsr((_mm_getcsr() & ~kFlushBits) | (mode & kFlushBits));
 #endif
-}
-
-namespace {
-
-// Hardware threads of one core count once: two of them share the multiply units.
-int physical_cores(const cpu_set_t& set) {
-  std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &set)) continue;
-    const std::string topology = "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/";
-    std::string siblings;
-    if (std::ifstream in(topology + "thread_siblings_list"); !(in >> siblings)) siblings = std::to_string(cpu);
-    cores.insert(siblings);
-  }
-  return static_cast<int>(cores.size());
-}
-
-int cgroup_cores() {  // cgroup v2: "max 100000" or "<quota> <period>", in microseconds
-  constexpr int kNoLimit = 1024;
-  std::ifstream in("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  int64_t period = 0, allowed = 0;
-  if (!(in >> quota >> period) || period <= 0) return kNoLimit;
-  // "max" is no number, and a kernel that says something else sets no limit that we could obey.
-  if (std::from_chars(quota.data(), quota.data() + quota.size(), allowed).ec != std::errc{}) return kNoLimit;
-  return static_cast<int>(std::clamp<int64_t>(allowed / period, 1, kNoLimit));
-}
-
-}  // namespace
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::max(1u, std::thread::hardware_concurrency());
-  return std::max(1, std::min(physical_cores(set), cgroup_cores()));
 }
 
 }  // namespace rowan

@@ -4,8 +4,8 @@
 //   struct Count : TapeObserver { void op_done(const OpDone&) override { ++ops; } int ops = 0; } count;
 //   const ObserveTape scope(count);
 //
-// Ops run one after the other, so what passed since the last call is the time of the op that has just ended. Ops under NoGrad are
-// seen as well, as far as they go through record().
+// Ops run one after the other, so what passed since the last call is the time of the op that has just ended. Ops under NoGrad go
+// through record() and are seen as well.
 #pragma once
 
 #include <vector>

@@ -79,7 +79,9 @@ class BufferPool {
     const size_t alignment = huge ? kHugePage : 64;
     const size_t rounded = (bytes + alignment - 1) / alignment * alignment;
     void* p = std::aligned_alloc(alignment, rounded);
-    ROWAN_CHECK(p != nullptr, "[tensor] out of memory: ", bytes, " bytes wanted, ", stats_.bytes_held, " bytes held already");
+    if (p == nullptr)
+      throw Error(join_text("[tensor] out of memory: ", bytes, " bytes wanted, ", stats_.bytes_held, " bytes held already"),
+                  ErrorKind::kData);
     if (huge) advise_huge_pages(static_cast<char*>(p), bytes, rounded);
     std::vector<void*>& free = free_[bytes];
     if (++total_[bytes] > free.capacity()) free.reserve(2 * total_[bytes]);  // doubling: one more each time would be quadratic

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/kernels/vectorize.h"
+#include "optim/row_math.h"
 #include "optim/row_optimizer.h"
 
 namespace rowan {
@@ -18,7 +19,7 @@ ROWAN_VECTORIZED void adagrad_row(Real* __restrict w, Real* __restrict h, const 
     const Real gj = grad_scale * g[j];
     h[j] += gj * gj;
     // 0 / 0 where eps and the accumulator are 0 must stay no step.
-    w[j] -= gj == 0 ? Real{0} : lr * gj / (std::sqrt(h[j]) + eps);
+    w[j] -= quotient(lr * gj, std::sqrt(h[j]) + eps);
   }
 }
 

@@ -64,8 +64,10 @@ std::optional<UnusedGroup> find_unused_group(const std::vector<std::string>& glo
   if (g == globs.size()) return {};
   for (size_t i = 0; i < names.size(); ++i)
     if (glob_matches(globs[g], names[i]))
-      return UnusedGroup{g, join_text("takes no parameter: '", names[i],
-                                      "' and all else that it matches went to the earlier group '", globs[group_of[i]], "'")};
+      return UnusedGroup{g,
+                         join_text("takes no parameter: '", names[i], "' and all else that it matches went to the earlier group '",
+                                   globs[group_of[i]], "'"),
+                         "put the narrower group first"};
   std::string some;
   for (size_t i = 0; i < std::min<size_t>(names.size(), 12); ++i) some += (i ? ", " : "") + names[i];
   if (names.size() > 12) some += ", ...";

@@ -85,6 +85,7 @@ class Optimizer {
   // long as readers look, at most; the FLOPs of an update in matrix products, 0 where updating only moves memory.
   virtual std::optional<int64_t> planned_state_bytes(const Shape&, GradKind) const { return std::nullopt; }
   virtual int64_t planned_flush_bytes(const Shape&, GradKind) const { return 0; }
+  virtual int64_t planned_copy_bytes(const Shape&, GradKind) const { return 0; }  // of state that saving copies first
   virtual double update_flops(const Shape&) const { return 0; }
   virtual int64_t update_scratch_bytes(const Shape&) const { return 0; }  // held for the time of an update
 

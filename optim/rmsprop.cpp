@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/kernels/vectorize.h"
+#include "optim/row_math.h"
 #include "optim/row_optimizer.h"
 
 namespace rowan {
@@ -19,7 +20,7 @@ struct RmsScalars {
 ROWAN_VECTORIZED void rms_row(Real* __restrict w, Real* __restrict v, const Real* __restrict g, int64_t n, const RmsScalars s) {
   for (int64_t j = 0; j < n; ++j) {
     v[j] = s.alpha * v[j] + s.one_minus_alpha * (g[j] * g[j]);
-    w[j] -= g[j] == 0 ? Real{0} : s.lr * g[j] / (std::sqrt(v[j]) + s.eps);
+    w[j] -= quotient(s.lr * g[j], std::sqrt(v[j]) + s.eps);
   }
 }
 
@@ -27,7 +28,7 @@ ROWAN_VECTORIZED void rms_momentum_row(Real* __restrict w, Real* __restrict v, R
                                        int64_t n, const RmsScalars s) {
   for (int64_t j = 0; j < n; ++j) {
     v[j] = s.alpha * v[j] + s.one_minus_alpha * (g[j] * g[j]);
-    b[j] = s.momentum * b[j] + (g[j] == 0 ? Real{0} : g[j] / (std::sqrt(v[j]) + s.eps));
+    b[j] = s.momentum * b[j] + quotient(g[j], std::sqrt(v[j]) + s.eps);
     w[j] -= s.lr * b[j];
   }
 }

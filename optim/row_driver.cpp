@@ -183,7 +183,6 @@ void RowDriver::sequential(const Occurrences& o) {
     for (int64_t k = begin; k < end; ++k) {
       const Tile tile{o.sorted.unique.data() + k, nullptr, 0, 1, width_};
       RowBlock b = block_of(tile);
-      if (decay_once != 1) scale_row(b.weight(0), width_, decay_once);
       const std::vector<StepScalars> counted = row_counter_ ? count_rows(tile) : std::vector<StepScalars>{};
       if (row_counter_) b.row_scalars = counted.data();
       const auto from = static_cast<size_t>(o.sorted.begin[static_cast<size_t>(k)]);
@@ -194,6 +193,8 @@ void RowDriver::sequential(const Occurrences& o) {
           rewrite_gradient(b, &count, b.grads, scratch.data(), i == from ? coupled_ : Real{0});
           b.grads = scratch.data();
         }
+        if (i == from && decay_once != 1)
+          scale_row(b.weight(0), width_, decay_once);  // after the bounds that go by |w|, as in update()
         rule_.update_rows(b);
         b.weight_decay = 0;
       }

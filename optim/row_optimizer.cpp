@@ -64,7 +64,7 @@ void RowOptimizer::validate() const {
   ROWAN_CHECK(!axes_.tracks_rows() || column_reduce() == ColumnReduce::kNone, "[", rule(), "] untouched = \"", axes_.untouched,
               "\", decay = \"", axes_.decay,
               "\": its columns are shared by all rows, so a row that lags behind can't be brought up to date alone; ",
-              "use untouched = \"dense\" or \"frozen\"");
+              axes_.decay == "deferred" ? "use decay = \"touched\"" : "use untouched = \"dense\" or \"frozen\"");
   ROWAN_CHECK(axes_.duplicates != "sequential" || column_reduce() == ColumnReduce::kNone, "[", rule(),
               "] duplicates = \"sequential\": its columns are shared by all rows and need every row's gradient first");
   const bool pointless = axes_.decay == "deferred" || (axes_.decay == "coupled" && weight_decay() > 0);

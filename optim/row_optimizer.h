@@ -36,6 +36,7 @@ class RowOptimizer : public Optimizer {
   int64_t state_bytes(const std::string& name) const override;
   std::optional<int64_t> planned_state_bytes(const Shape& shape, GradKind kind) const override;
   int64_t planned_flush_bytes(const Shape& shape, GradKind kind) const override;
+  int64_t planned_copy_bytes(const Shape& shape, GradKind kind) const override;
   void step(const std::string& name, Parameter& p, const StepInfo& info) override;
   void catch_up(const std::string& name, Parameter& p, std::span<const int32_t> ids) override;
   void flush(const std::string& name, Parameter& p) override;

@@ -21,7 +21,9 @@ void RowwiseAdagradRule::update_rows(const RowBlock& b) const {
     if (square == 0) continue;
     Real& h = *b.slot(0, k);
     h += static_cast<Real>(square);
-    add_scaled(b.grad(k), b.width, static_cast<Real>(-b.lr / (std::sqrt(static_cast<double>(h)) + eps_)), b.weight(k));
+    const double denominator = std::sqrt(static_cast<double>(h)) + eps_;
+    if (denominator == 0) continue;  // no gradient so far, or only such whose squares are 0
+    add_scaled(b.grad(k), b.width, static_cast<Real>(-b.lr / denominator), b.weight(k));
   }
 }
 

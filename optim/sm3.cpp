@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "core/kernels/vectorize.h"
+#include "optim/row_math.h"
 #include "optim/row_optimizer.h"
 
 namespace rowan {
@@ -57,7 +58,7 @@ class Sm3 final : public RowOptimizer {
     for (int64_t j = 0; j < n; ++j) {
       const Real sum = std::min(*r, c[j]) + g[j] * g[j];
       largest = std::max(largest, sum);
-      if (g[j] != 0) w[j] -= lr * g[j] / (std::sqrt(sum) + static_cast<Real>(eps_));
+      w[j] -= quotient(lr * g[j], std::sqrt(sum) + static_cast<Real>(eps_));
     }
     *r = largest;
   }

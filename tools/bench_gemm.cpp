@@ -12,6 +12,7 @@
 #include "core/nearest.h"
 #include "core/parallel.h"
 #include "tools/command.h"
+#include "tools/training.h"
 #include "train/bench_gemm.h"
 
 namespace rowan::tools {
@@ -81,7 +82,7 @@ void print_table(const GemmBenchOptions& options, const std::vector<GemmBenchRow
 void run_bench_gemm(const BenchGemmOptions& o) {
   GemmBenchOptions options;
   options.models = chosen_models(o.models);
-  options.threads = o.threads == 0 ? usable_cores() : o.threads;
+  options.threads = thread_count(o.threads);
   options.rounds = o.rounds;
   const std::vector<GemmBenchRow> rows = bench_gemm(options);
   o.json ? print_json(options, rows) : print_table(options, rows);

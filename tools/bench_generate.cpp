@@ -54,10 +54,12 @@ void add_bench_generate_command(CLI::App& app) {
   CLI::App* command = bench.add_subcommand("generate", "Tokens of one stream, beside the memory's speed");
   command->add_option("--config", o->config, "Config file")->required()->type_name("CONFIG");
   add_set_option(*command, o->overrides);
-  command->add_option("--prompt", o->bench.prompt, "Random tokens before the measured ones")
-      ->check(CLI::Range(1, 1 << 24))
+  command->add_option("--prompt", o->bench.prompt, "Random tokens before the measured ones (0: 16, fewer where positions end)")
+      ->check(CLI::Range(0, 1 << 24))
       ->capture_default_str();
-  command->add_option("--tokens", o->bench.tokens, "Measured tokens")->check(CLI::Range(1, 1 << 24))->capture_default_str();
+  command->add_option("--tokens", o->bench.tokens, "Measured tokens (0: 128, fewer where positions end)")
+      ->check(CLI::Range(0, 1 << 24))
+      ->capture_default_str();
   command->add_flag("--json", o->json, "One JSON object on stdout");
   command->callback([o] { run_bench_generate(*o); });
 }

@@ -30,7 +30,7 @@ LIBRARIES = [
     ("GoogleTest", r"(gtest|gmock)/.*", r"tests/.*"),
 ]
 STANDARD = re.compile(r"[a-z_0-9]+|(assert|errno|limits|locale|math|signal|stdint|stdio|stdlib|string|time)\.h")
-SYSTEM = re.compile(r"(sys|linux|arpa|netinet)/.*|(unistd|fcntl|fnmatch|ftw|poll|sched|pthread|dirent|dlfcn|termios|[a-z0-9]+intrin|cpuid)\.h")
+SYSTEM = re.compile(r"(sys|linux|arpa|netinet)/.*|(malloc|unistd|fcntl|fnmatch|ftw|poll|sched|pthread|dirent|dlfcn|termios|[a-z0-9]+intrin|cpuid)\.h")
 PRIVATE_HEADER = re.compile(r"_(hdf5|toml|json|blas|dnnl)(_\w+)?\.h$")  # install(DIRECTORY ...) in CMakeLists.txt has the same names
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

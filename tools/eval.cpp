@@ -8,6 +8,7 @@
 #include "tools/command.h"
 #include "tools/output.h"
 #include "tools/training.h"
+#include "train/compare_result_json.h"
 #include "train/evaluate.h"
 #include "train/frequency.h"
 
@@ -54,15 +55,6 @@ void print_by_frequency(const FrequencyLoss& f) {
           f.lowest_loss, f.divergence);
 }
 
-nlohmann::ordered_json buckets_json(const std::map<int, BucketLoss>& buckets, bool truth_known) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const auto& [bucket, b] : buckets) {
-    list.push_back({{"bucket", bucket_text(bucket)}, {"log2", bucket}, {"tokens", b.tokens}, {"loss", b.loss}});
-    if (truth_known) list.back()["divergence"] = b.divergence;
-  }
-  return list;
-}
-
 void run_eval(const EvalOptions& o) {
   const Threads threads(thread_count(o.threads));
   Checkpoint checkpoint = open_checkpoint(o.path);
@@ -76,8 +68,8 @@ void run_eval(const EvalOptions& o) {
         {"checkpoint", checkpoint.path()},  {"step", loaded.step}, {"loss", r.loss},  {"perplexity", r.perplexity},
         {"bits_per_byte", r.bits_per_byte}, {"tokens", r.tokens},  {"bytes", r.bytes}};
     if (o.by_frequency) {
-      out["by_input_frequency"] = buckets_json(frequency.by_input, frequency.truth_known);
-      out["by_target_frequency"] = buckets_json(frequency.by_target, frequency.truth_known);
+      out["by_input_frequency"] = losses_json(frequency.by_input, frequency.truth_known);
+      out["by_target_frequency"] = losses_json(frequency.by_target, frequency.truth_known);
     }
     print_object(out);
     return;

@@ -40,6 +40,8 @@ void print_json(const Plan& p, int threads) {
                                      {"pool_peak_bytes", p.memory.training},
                                      {"pool_held_bytes", p.memory.pool},
                                      {"flushed_bytes", p.memory.flushed},
+                                     {"bf16_operand_bytes", p.memory.packed},
+                                     {"copied_bytes", p.memory.copied},
                                      {"process_bytes", p.process_bytes},
                                      {"checkpoint_buffer_bytes", p.memory.checkpoint}}},
                                    {"peak_rss_bytes", p.training_rss()},

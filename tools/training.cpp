@@ -114,10 +114,12 @@ void check_steps(const Config& config, int64_t done) {
 }  // namespace
 
 int thread_count(int64_t configured) {
-  if (configured > 0) return static_cast<int>(configured);
   const int cores = usable_cores();
-  if (cores == 1) warn("only one core may be used here (affinity or a container's limit)" + binding_hint());
-  return cores;
+  if (cores == 1 && configured != 1) {
+    const std::string asked = configured > 1 ? fmt::format("{} threads are asked for, but ", configured) : "";
+    warn(asked + "only one core may be used here (affinity or a container's limit)" + binding_hint());
+  }
+  return configured > 0 ? static_cast<int>(configured) : cores;
 }
 
 Checkpoint open_checkpoint(const std::string& path, bool strict) {

@@ -8,8 +8,8 @@
 namespace rowan {
 
 struct GenerateBenchOptions {
-  int64_t prompt = 16;   // random tokens before the measured ones
-  int64_t tokens = 128;  // measured
+  int64_t prompt = 0;  // random tokens before the measured ones; 0: 16, or a quarter of learned positions when these are fewer
+  int64_t tokens = 0;  // measured; 0: 128, or what learned positions leave
 };
 
 struct GenerateBench {
@@ -23,7 +23,7 @@ struct GenerateBench {
   double share_of_limit() const { return limit_ms() / token_ms; }
 };
 
-// config.model must be resolved; prompt and tokens must be positive and, with learned positions, fit into max_seq_len.
+// config.model must be resolved. Error when prompt, tokens and the one token that warms up are more than learned positions.
 // Runs on the calling thread's Threads.
 GenerateBench bench_generate(const Config& config, const GenerateBenchOptions& options);
 

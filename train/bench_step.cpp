@@ -8,6 +8,7 @@
 #include "optim/groups.h"
 #include "train/machine_rates.h"
 #include "train/precision.h"
+#include "train/resident_memory.h"
 #include "train/sampled_loss.h"
 #include "train/session.h"
 #include "train/step_cost.h"
@@ -27,6 +28,8 @@ class RandomSession {
         sampler_(make_sampler(config)),
         optimizers_(make_optimizers(config, model_)) {}
 
+  int64_t negatives() const { return sampler_ ? config_.train.sampled.negatives : 0; }
+
   void step(StepProfile* profile) {
     ++step_;
     const UseMatmulPrecision precision(training_precision(config_));
@@ -42,7 +45,9 @@ class RandomSession {
       backward(loss_of(inputs, targets, 1 / tokens, pass));
     }
     const GradNorm norm = optimizers_->clip_and_step(config_.train.clip_norm, {.step = step_, .lr_factor = 1});
-    ROWAN_CHECK(norm.finite, "[bench step] the gradient of ", norm.non_finite, " is not finite: lower the learning rate");
+    if (!norm.finite)
+      throw Error("[bench step] the gradient of " + norm.non_finite + " is not finite", ErrorKind::kNonFinite,
+                  "lower the learning rate");
     if (profile != nullptr) profile->part_done("clip and update", update_bytes(config_));
   }
 
@@ -77,7 +82,7 @@ class RandomSession {
 std::vector<double> time_steps(RandomSession& session, const StepBenchOptions& options, StepBench& result) {
   constexpr int64_t kFewest = 5, kMost = 200;
   constexpr double kLongest = 3000;
-  StepProfile profile;
+  StepProfile profile(session.negatives());
   std::optional<ObserveTape> observe;
   if (options.profile) observe.emplace(profile);
   std::vector<double> times;
@@ -113,6 +118,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   const double before = measured_gemm_rate(products, kGemmSeconds);
   release_pool();
   reset_pool_peak();
+  reset_peak_rss();
   std::vector<double> times;
   {
     const auto start = Clock::now();

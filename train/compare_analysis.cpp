@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "train/compare.h"
+#include "train/config_fields.h"
 
 namespace rowan {
 namespace {
@@ -29,16 +30,25 @@ PointSummary summarize(const Sweep& sweep, std::vector<RunResult> runs) {
   return point;
 }
 
-// Why a point is at the edge of an arm's grid, or "". An axis of one value was not searched; one without numbers has no edge.
-std::string edge_of(const SweepArm& arm, const SweepPoint& point) {
+Limits limits_of(const Config& config, const std::string& key) {
+  for (const ConfigField& field : config_fields(config))
+    if (field.key == key) return field.limits;
+  return {};
+}
+
+// Why a point is at the edge of an arm's grid, or "". An axis of one value was not searched; one without numbers has no edge, and
+// nothing lies beyond the end of what the field may be: weight_decay = 0.
+std::string edge_of(const SweepArm& arm, const SweepPoint& point, const Config& config) {
   for (size_t k = 0; k < arm.axes.size(); ++k) {
     const SweepAxis& axis = arm.axes[k];
     if (axis.numbers.size() < 2) continue;
     const double at = axis.numbers[point.at[k]];
     const auto [low, high] = std::minmax_element(axis.numbers.begin(), axis.numbers.end());
-    if (at != *low && at != *high) continue;
+    const Limits limits = limits_of(config, axis.key);
+    const bool low_edge = at == *low && at != limits.low, high_edge = at == *high && at != limits.high;
+    if (!low_edge && !high_edge) continue;
     return fmt::format("its best {} = {} is the {} that was tried: a better one may lie beyond", axis.key, axis.values[point.at[k]],
-                       at == *low ? "lowest" : "highest");
+                       low_edge ? "lowest" : "highest");
   }
   return "";
 }
@@ -47,7 +57,8 @@ ArmSummary summarize_arm(const Sweep& sweep, size_t number, std::vector<std::vec
   ArmSummary arm;
   arm.best = best_point(sweep, results);
   for (std::vector<RunResult>& runs : results) arm.points.push_back(summarize(sweep, std::move(runs)));
-  arm.refused = arm.best ? edge_of(sweep.arms[number], sweep.arms[number].points[*arm.best])
+  arm.refused = arm.best ? edge_of(sweep.arms[number], sweep.arms[number].points[*arm.best],
+                                   run_config(sweep, number, *arm.best, sweep.seeds[0]))
                          : "at every point of its grid a run's loss was not finite";
   return arm;
 }

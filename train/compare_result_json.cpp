@@ -5,19 +5,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json bucket_json(int bucket) {
-  return {{"bucket", bucket_text(bucket)}, {"log2", bucket}};
+// Results from before there was "from" have the bucket's number as "log2".
+int bucket_from(const Json& item) {
+  return item.contains("from") ? bucket_of(item.at("from").get<int64_t>()) : item.at("log2").get<int>();
 }
 
 std::map<int, BucketLoss> losses_from(const Json& list) {
   std::map<int, BucketLoss> out;
   for (const Json& item : list)
-    out[item.at("log2").get<int>()] = {item.at("tokens").get<int64_t>(), item.at("loss").get<double>(),
-                                       item.value("divergence", 0.0)};
+    out[bucket_from(item)] = {item.at("tokens").get<int64_t>(), item.at("loss").get<double>(), item.value("divergence", 0.0)};
   return out;
 }
 
 }  // namespace
+
+Json bucket_json(int bucket) {
+  const int64_t from = bucket == 0 ? 0 : int64_t{1} << (bucket - 1);
+  return {{"bucket", bucket_text(bucket)}, {"from", from}, {"log2", bucket == 0 ? Json(nullptr) : Json(bucket - 1)}};
+}
 
 Json losses_json(const std::map<int, BucketLoss>& buckets, bool truth_known) {
   Json list = Json::array();
@@ -102,7 +107,7 @@ RunResult run_result_from_json(const Json& json) {
   r.touched_rows = json.at("touched_rows").get<double>();
   for (const Json& p : json.at("curve")) r.curve.push_back({p.at("step").get<int64_t>(), p.at("loss").get<double>()});
   for (const Json& item : json.at("rows")) {
-    const int bucket = item.at("log2").get<int>();
+    const int bucket = bucket_from(item);
     r.rows[bucket] = {item.at("rows").get<int64_t>(), item.at("norm").get<double>(), item.at("age").get<double>(),
                       item.at("touch_gap").get<double>()};
     if (const auto touches = item.at("touches").get<int64_t>(); touches > 0)

@@ -97,7 +97,11 @@ void RuleReader::check(const OptimGroupConfig& group, const std::string& path, c
   try {
     group.optimizer->validate();
   } catch (const Error& e) {
-    const std::string where = table != nullptr ? place_text(sources.file, table->place) + ": " : "";
+    std::string where = table != nullptr ? place_text(sources.file, table->place) : "";
+    const auto given = [&](const auto& origin) { return origin.first.starts_with(path + ".") && origin.second == "command line"; };
+    if (std::any_of(sources.origin.begin(), sources.origin.end(), given))
+      where += where.empty() ? "command line" : ", command line";
+    if (!where.empty()) where += ": ";
     fail_config(where + path + ":", message_of(e), e.hint());
   }
 }

@@ -70,7 +70,9 @@ void check_parameter(const Config& config, const OptimGroupConfig& group, const 
               fmt::format("{}.clip = \"cowclip\" needs to know how often a batch read each row, but {} is dense: every step gives "
                           "all of it a gradient",
                           path, spec.name),
-              fmt::format("use clip = \"row_norm\" or a [[optim.group]] for tables alone; {}", kTables));
+              spec.name == "embed.tokens.weight"
+                  ? "use clip = \"row_norm\", or set model.tied = false: the table then is dense no more"
+                  : fmt::format("use clip = \"row_norm\" or a [[optim.group]] for tables alone; {}", kTables));
 }
 
 // Thousands of groups for thousands of layers would take seconds; the optimizers of a run, which say the same, see to those.
@@ -90,6 +92,15 @@ std::vector<std::string> names_of(const std::vector<ParameterSpec>& specs) {
 
 bool is_particular(const OptimGroupConfig& g) {
   return g.optimizer && (g.optimizer->whole_matrix() || g.optimizer->sparse_only() || is_cowclip(g));
+}
+
+// Of a glob for a parameter that another setting takes away.
+std::string hint_for(const Config& config, const std::string& glob, const std::string& otherwise) {
+  if (config.model.tied && glob_matches(glob, "head.weight"))
+    return "the head is tied to embed.tokens.weight: set model.tied = false, train.untie_at or train.tied_two_source = true";
+  if (config.model.positions != "learned" && glob_matches(glob, "embed.positions.weight"))
+    return "only model.positions = \"learned\" has a table";
+  return otherwise;
 }
 
 }  // namespace
@@ -115,7 +126,8 @@ void check_no_empty_group(const Config& config) {
   const auto unused = find_unused_group(globs, names);
   if (!unused) return;
   const std::string key = fmt::format("optim.group.{}.params", unused->group);
-  fail_keys(config, {key}, fmt::format("{} = {} {}", key, toml_text(globs[unused->group]), unused->what), unused->hint);
+  const std::string& glob = globs[unused->group];
+  fail_keys(config, {key}, fmt::format("{} = {} {}", key, toml_text(glob), unused->what), hint_for(config, glob, unused->hint));
 }
 
 }  // namespace rowan

@@ -67,7 +67,8 @@ GptConfig resolved(GptConfig model) {
 // Paths of the groups that take a row-sparse parameter, before or after a head is untied.
 std::set<std::string> groups_with_rows(const Config& config) {
   std::set<std::string> paths;
-  for (const int64_t step : {int64_t{0}, config.train.untie_at})
+  const int64_t last = std::max<int64_t>(0, config.train.steps - 1);  // an untying after it makes rows that no step updates
+  for (const int64_t step : {int64_t{0}, std::min(config.train.untie_at, last)})
     for (const ParameterSpec& spec : parameter_specs(resolved(model_at(config, step)), head_grads_at(config, step)))
       if (spec.kind == GradKind::kRowSparse) paths.insert(group_of(config, spec.name).second);
   return paths;
@@ -116,7 +117,7 @@ class IdleFinder {
     find_untie();
     for (const Group& g : groups_) {
       for (const Dependent& d : dependents()) find_dependent(g, d);
-      for (const char* field : {"untouched", "duplicates"}) find_rows(g, field);
+      for (const char* field : {"untouched", "duplicates", "counter", "catch_up", "sweep_above"}) find_rows(g, field);
       find_counter(g);
     }
     return std::move(found_);
@@ -228,7 +229,7 @@ class IdleFinder {
 
   void find_rows(const Group& g, const std::string& field) {
     const std::string key = g.path + "." + field;
-    if (!g.is_set(field) || g.values.at(field) == "dense" || g.values.at(field) == "sum") return;
+    if (!g.is_set(field) || g.values.at(field) == "dense" || g.values.at(field) == "sum" || g.values.at(field) == "global") return;
     if (acts_somewhere(g, field, "rows", [](const Group& group) { return group.has_rows; })) return;
     report({{key, g.path + ".params"},
             fmt::format("{} = {} is never used: no parameter that {} takes is updated by rows", key, shown(g.values.at(field)),

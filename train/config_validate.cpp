@@ -142,7 +142,14 @@ void check_sampled(const Config& config) {
         "train.loss = \"sampled\" gives a gradient to the rows of the head that it draws, but model.tied = true makes the head "
         "the token table as well, whose rows would then be those of lookups and of draws mixed",
         "set model.tied = false");
-  check_negatives(config);
+  Config known = config;
+  const bool zipf = !config.data.train.empty() && config.data.train[0] == "builtin:zipf";
+  if (known.model.vocab_size == 0 && zipf) known.model.vocab_size = config.data.zipf.vocab_size;
+  try {
+    check_negatives(known);
+  } catch (const Error& e) {
+    fail_keys(config, {"train.sampled.negatives", "train.loss"}, message_of(e), e.hint());
+  }
 }
 
 // A table that is updated from two sources, or untied later, has a group for each of the two parameters that it stands for.
@@ -150,7 +157,8 @@ void check_two_source(const Config& config) {
   if (!config.train.tied_two_source) return;
   if (!config.model.tied)
     fail_keys(config, {"train.tied_two_source", "model.tied"},
-              "train.tied_two_source is for a tied table: with model.tied = false lookup and softmax have parameters of their own");
+              "train.tied_two_source is for a tied table: with model.tied = false lookup and softmax have parameters of their own",
+              "set model.tied = true, or leave train.tied_two_source out");
   const auto [lookup, path] = group_of(config, "embed.tokens.weight");
   const auto [head, head_path] = group_of(config, "head.weight");
   if (!lookup->optimizer || !head->optimizer) return;
@@ -179,7 +187,8 @@ void check_untie(const Config& config) {
   if (config.train.untie_at == 0) return;
   if (!config.model.tied)
     fail_keys(config, {"train.untie_at", "model.tied"},
-              "train.untie_at unties a head that is tied, but model.tied = false: it never is");
+              "train.untie_at unties a head that is tied, but model.tied = false: it never is",
+              "set model.tied = true, or leave train.untie_at out");
   const auto [table, path] = group_of(config, "embed.tokens.weight");
   const auto [head, head_path] = group_of(config, "head.weight");
   if (config.train.tied_two_source || !table->optimizer || !head->optimizer) return;

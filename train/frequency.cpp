@@ -57,6 +57,7 @@ void count_batch(const Batch& batch, int64_t step, TokenCounts& counts, Digester
     const auto at = static_cast<size_t>(id);
     ++counts.as_input[at];
     if (counts.last_touch[at] != step) ++counts.touches[at];
+    if (counts.first_touch[at] == 0) counts.first_touch[at] = step;
     counts.last_touch[at] = step;
   }
   for (int32_t id : batch.targets.values())
@@ -80,7 +81,13 @@ std::string bucket_text(int bucket) {
 
 TokenCounts count_training(const DataLoader& loader, int64_t vocab, int64_t steps, int64_t micro_batches) {
   const auto v = static_cast<size_t>(vocab);
-  TokenCounts counts{std::vector<int64_t>(v), std::vector<int64_t>(v), std::vector<int64_t>(v), std::vector<int64_t>(v), steps, ""};
+  TokenCounts counts{.as_input = std::vector<int64_t>(v),
+                     .as_target = std::vector<int64_t>(v),
+                     .touches = std::vector<int64_t>(v),
+                     .first_touch = std::vector<int64_t>(v),
+                     .last_touch = std::vector<int64_t>(v),
+                     .steps = steps,
+                     .data_digest = ""};
   DataLoader reader = loader;
   reader.seek(0);
   Digester digest;
@@ -128,7 +135,7 @@ FrequencyLoss evaluate_by_frequency(Gpt& model, const std::shared_ptr<const Exam
 
 std::map<int, BucketRows> rows_by_frequency(const Tensor& table, const TokenCounts& counts) {
   std::map<int, BucketRows> buckets;
-  std::map<int, int64_t> touched;
+  std::map<int, int64_t> touched_again;
   for (int64_t id = 0; id < table.shape()[0]; ++id) {
     const auto at = static_cast<size_t>(id);
     const int number = bucket_of(counts.as_input[at]);
@@ -138,14 +145,15 @@ std::map<int, BucketRows> rows_by_frequency(const Tensor& table, const TokenCoun
     for (Real w : table.row(id)) squares += static_cast<double>(w) * static_cast<double>(w);
     b.norm += std::sqrt(squares);
     b.age += static_cast<double>(counts.steps - counts.last_touch[at]);
-    if (counts.touches[at] == 0) continue;
-    b.touch_gap += static_cast<double>(counts.last_touch[at]) / static_cast<double>(counts.touches[at]);
-    ++touched[number];
+    if (counts.touches[at] < 2) continue;
+    b.touch_gap +=
+        static_cast<double>(counts.last_touch[at] - counts.first_touch[at]) / static_cast<double>(counts.touches[at] - 1);
+    ++touched_again[number];
   }
   for (auto& [number, b] : buckets) {
     b.norm /= static_cast<double>(b.rows);
     b.age /= static_cast<double>(b.rows);
-    if (touched[number] > 0) b.touch_gap /= static_cast<double>(touched[number]);
+    if (touched_again[number] > 0) b.touch_gap /= static_cast<double>(touched_again[number]);
   }
   return buckets;
 }

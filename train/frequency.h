@@ -21,6 +21,7 @@ std::string bucket_text(int bucket);  // "never seen", "1", "2-3", "4-7", ...
 struct TokenCounts {
   std::vector<int64_t> as_input, as_target;  // (V) occurrences
   std::vector<int64_t> touches;              // (V) steps that read the token
+  std::vector<int64_t> first_touch;          // (V) the first of them; 0: none
   std::vector<int64_t> last_touch;           // (V) the last of them; 0: none
   int64_t steps = 0;
   std::string data_digest;  // of all inputs and targets in their order
@@ -63,7 +64,7 @@ struct BucketRows {
   int64_t rows = 0;
   double norm = 0;       // |w|, mean over the rows
   double age = 0;        // steps since the last touch at the end, mean over the rows; of rows never touched, all steps
-  double touch_gap = 0;  // steps from one touch to the next, mean over the rows that were touched
+  double touch_gap = 0;  // steps from one touch to the next, mean over the rows that were touched more than once; 0 without any
 
   template <class Bucket, class Visitor>
   static void visit(Bucket& b, const Visitor& v) {

@@ -1,7 +1,5 @@
 #include "train/machine_rates.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -125,12 +123,6 @@ double measured_copy_rate(int64_t bytes, int repeats) {
     best = std::max(best, 2.0 * static_cast<double>(bytes) / std::max(seconds_since(start), 1e-12));
   }
   return best;
-}
-
-int64_t peak_rss_bytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
 }
 
 }  // namespace rowan

@@ -26,10 +26,8 @@ double measured_gemm_rate(const std::vector<StepProduct>& products, double secon
 // A figure for a live line, in about `seconds`: the products of mlp.up, the largest of a block, cut where they would take longer.
 double quick_gemm_rate(const StepShape& shape, double seconds = 0.1);
 
-// Bytes a second that copying moves, reads and writes both counted: the best of `repeats` copies of an array far larger than
-// the caches, on all threads.
+// Bytes a second that copying moves, reads and writes both counted: the best of `repeats` copies of an array on all threads. Of
+// memory as long as two such arrays are larger than the caches.
 double measured_copy_rate(int64_t bytes = int64_t{64} << 20, int repeats = 5);
-
-int64_t peak_rss_bytes();  // the most memory this process has had resident so far
 
 }  // namespace rowan

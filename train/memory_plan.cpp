@@ -83,6 +83,12 @@ class StepWalk {
   }
   int64_t kept() const { return kept_; }  // in use at the end of the forward pass
 
+  // What one more micro-batch leaves with the tables that are updated by rows.
+  void keep_rows() {
+    for (const ParameterSpec& s : specs_)
+      if (s.kind == GradKind::kRowSparse) take_rows(s, 1);
+  }
+
   // Clipping and update: row-sparse gradients are brought to one row an id, then all gradients go.
   void update(int64_t micro_batches) {
     for (const ParameterSpec& s : specs_) {
@@ -91,17 +97,21 @@ class StepWalk {
         pool_.give(s.shape.size());
         continue;
       }
-      const bool tokens = s.name == "embed.tokens.weight", head = s.name == "head.weight";
-      const int64_t chunk = (tokens || head ? n_ : length_) * c_.d_model;
       const int64_t sums = most_rows_read(config_, s, micro_batches) * c_.d_model;
       pool_.take(sums);
-      for (int64_t i = 0; i < micro_batches; ++i) pool_.give(chunk);
-      for (int64_t i = 0; head && i < micro_batches; ++i) pool_.give(negatives_ * c_.d_model);
+      for (int64_t i = 0; i < micro_batches; ++i) take_rows(s, -1);
       pool_.give(sums);
     }
   }
 
  private:
+  // sign 1 takes, -1 gives back.
+  void take_rows(const ParameterSpec& s, int sign) {
+    const auto move = [&](int64_t elements) { sign > 0 ? pool_.take(elements) : pool_.give(elements); };
+    const bool tokens = s.name == "embed.tokens.weight", head = s.name == "head.weight";
+    move((tokens || head ? n_ : length_) * c_.d_model);
+    if (head) move(negatives_ * c_.d_model);
+  }
   void gradient(const std::string& name) {  // of a dense parameter, when first written
     if (!first_) return;
     for (const ParameterSpec& s : specs_)
@@ -272,6 +282,17 @@ class StepWalk {
   int64_t kept_ = 0;
 };
 
+// Each thread keeps the largest operands that it has packed.
+int64_t packed_bytes(const StepShape& shape) {
+  int64_t a = 0, b = 0;
+  for (const StepProduct& p : step_products(shape)) {
+    const GemmTileSize tile = gemm_tile_size(p.m, p.n, p.k);
+    a = std::max(a, tile.rows * p.k);
+    b = std::max(b, tile.cols * p.k);
+  }
+  return current_threads() * (a + b) * static_cast<int64_t>(sizeof(uint16_t));
+}
+
 }  // namespace
 
 const Optimizer& optimizer_for(const Config& config, const std::string& parameter) {
@@ -288,6 +309,7 @@ MemoryPlan plan_memory(const Config& config) {
     if (!s.shared) plan.weights += s.shape.size() * kBytes;
     const int64_t state = planned_state_bytes(optimizer_for(config, s.name), s.shape, s.kind);
     plan.optimizer_state += state;
+    plan.copied += optimizer_for(config, s.name).planned_copy_bytes(s.shape, s.kind);
     plan.flushed += optimizer_for(config, s.name).planned_flush_bytes(s.shape, s.kind);
     plan.gradients += (s.kind == GradKind::kDense ? s.shape.size() : most_rows_read(config, s, 1) * s.shape[1]) * kBytes;
     if (!s.shared) pool.take(s.shape.size());
@@ -295,12 +317,12 @@ MemoryPlan plan_memory(const Config& config) {
   }
   const int64_t standing = pool.in_use();
   StepWalk walk(config, pool);
-  for (int64_t i = 0; i < config.train.grad_accum; ++i) {
-    walk.micro_batch(i == 0);
-    if (i == 0) plan.activations = walk.kept() - standing;
-    if (i == 1 && config.train.grad_accum > 2) break;  // the others are like the second, row-sparse chunks aside
-  }
-  walk.update(std::min<int64_t>(config.train.grad_accum, 2));
+  walk.micro_batch(true);
+  plan.activations = walk.kept() - standing;
+  // The others are like the last one, which finds the rows of all of them kept.
+  for (int64_t i = 2; i < config.train.grad_accum; ++i) walk.keep_rows();
+  if (config.train.grad_accum > 1) walk.micro_batch(false);
+  walk.update(config.train.grad_accum);
   plan.training = pool.peak();
   plan.pool = pool.held();
   if (config.model.tied && untied_by(config, config.train.steps)) {
@@ -310,6 +332,7 @@ MemoryPlan plan_memory(const Config& config) {
     plan.pool += plan.optimizer_state;
   }
   plan.checkpoint = plan.weights + plan.optimizer_state + plan.flushed;
+  if (config.train.precision == "bf16") plan.packed = packed_bytes(step_shape(config));
   return plan;
 }
 

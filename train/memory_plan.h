@@ -24,6 +24,8 @@ struct MemoryPlan {
                             // can't serve as another
   int64_t flushed = 0;      // rows of tables that lag behind, kept while evaluation and saving see them brought up to date
   int64_t checkpoint = 0;   // the image in memory while a checkpoint is saved
+  int64_t copied = 0;       // state that is copied to make the image
+  int64_t packed = 0;       // copies in bfloat16 of what products multiply, with train.precision = "bf16"
 };
 
 // config.model must be resolved.

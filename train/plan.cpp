@@ -7,6 +7,7 @@
 #include "layers/parameter_specs.h"
 #include "train/corpus.h"
 #include "train/machine_rates.h"
+#include "train/resident_memory.h"
 #include "train/sampled_loss.h"
 #include "train/step_cost.h"
 

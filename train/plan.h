@@ -33,8 +33,8 @@ struct Plan {
   std::vector<std::string> remarks;
 
   // What the process will have resident at most: while training, and when a checkpoint is saved.
-  int64_t training_rss() const { return process_bytes + memory.pool; }
-  int64_t saving_rss() const { return training_rss() + memory.flushed + memory.checkpoint; }
+  int64_t training_rss() const { return process_bytes + memory.pool + memory.packed; }
+  int64_t saving_rss() const { return training_rss() + memory.flushed + memory.copied + memory.checkpoint; }
 };
 
 // The model with its zeros filled in. vocab_size 0 is the tokenizer's: data.train is read for it when it is set. Error (kUsage)

@@ -11,13 +11,15 @@ double elements(const Shape& s) {
 }
 
 // Forward; backward takes the number of products more.
-double flops_of(const OpDone& d) {
+double flops_of(const OpDone& d, int64_t negatives) {
   const std::string_view op = d.op;
   if (op == "linear") return (d.backward ? 4 : 2) * elements(d.shape) * static_cast<double>(d.inputs[1].shape()[1]);
   if (op == "attention")  // (B,T,H*hd): two products over the visible half, five in backward
     return (d.backward ? 5 : 2) * elements(d.shape) * static_cast<double>(d.shape[1]);
   if (op == "head_cross_entropy" && !d.backward)
     return 6 * elements(d.inputs[0].shape()) * static_cast<double>(d.inputs[1].shape()[0]);
+  if (op == "sampled_softmax" && !d.backward)  // gradients are made in the forward pass here as well
+    return 6 * elements(d.inputs[0].shape()) * static_cast<double>(negatives + 1);
   return 0;
 }
 
@@ -57,7 +59,7 @@ OpTime& StepProfile::entry(const std::string& op, const std::string& pass) {
 
 void StepProfile::op_done(const OpDone& done) {
   OpTime& e = entry(label_of(done), done.backward ? "backward" : "forward");
-  e.flops += flops_of(done);
+  e.flops += flops_of(done, negatives_);
   e.bytes += bytes_of(done);
 }
 

@@ -23,6 +23,8 @@ struct OpTime {
 
 class StepProfile final : public TapeObserver {
  public:
+  explicit StepProfile(int64_t negatives = 0) : negatives_(negatives) {}  // classes drawn for a sampled head
+
   void start() { last_ = Clock::now(); }  // forgets the time since the last op
   void op_done(const OpDone& done) override;
   void part_done(const std::string& name, double bytes);  // the time since the last op was that of `name`
@@ -32,6 +34,7 @@ class StepProfile final : public TapeObserver {
   using Clock = std::chrono::steady_clock;
   OpTime& entry(const std::string& op, const std::string& pass);
 
+  int64_t negatives_;
   Clock::time_point last_ = Clock::now();
   std::map<std::string, OpTime> entries_;
 };

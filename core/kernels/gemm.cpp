@@ -101,6 +101,11 @@ UseMatmulPrecision::~UseMatmulPrecision() {
   matmul_precision = previous_;
 }
 
+GemmTileSize gemm_tile_size(int64_t m, int64_t n, int64_t k) {
+  const Grid grid = cut(m, n, k);
+  return {std::min(grid.rows.part, m), std::min(grid.cols.part, n)};
+}
+
 void gemm_serial(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const Real* a, int64_t lda, const Real* b,
                  int64_t ldb, Real beta, Real* c, int64_t ldc) {
   run_tile(MatmulPrecision::kFloat32, {op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc});

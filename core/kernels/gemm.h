@@ -34,6 +34,12 @@ struct GemmEpilogue {
   const void* context = nullptr;
 };
 
+// The largest tile of C that gemm() makes for these sizes: for planning memory.
+struct GemmTileSize {
+  int64_t rows = 0, cols = 0;
+};
+GemmTileSize gemm_tile_size(int64_t m, int64_t n, int64_t k);
+
 // In parallel on the calling thread's Threads.
 void gemm(Op op_a, Op op_b, int64_t m, int64_t n, int64_t k, Real alpha, const Real* a, int64_t lda, const Real* b, int64_t ldb,
           Real beta, Real* c, int64_t ldc, const GemmEpilogue& epilogue = {});

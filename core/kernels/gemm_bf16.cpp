@@ -138,7 +138,9 @@ const Product& product_for(const GemmCall& g) {
 
 // rows x columns as they lie in memory, ld apart, rounded and packed.
 void pack(const float* x, int64_t rows, int64_t columns, int64_t ld, std::vector<uint16_t>& out) {
-  out.resize(static_cast<size_t>(rows * columns));
+  const auto size = static_cast<size_t>(rows * columns);
+  if (size > out.capacity()) out = std::vector<uint16_t>(size);  // no more than that, and nothing is copied
+  out.resize(size);
   for (int64_t r = 0; r < rows; ++r) round_to_bf16(x + r * ld, out.data() + r * columns, columns);
 }
 

@@ -50,7 +50,7 @@ inline Variable linear(const Variable& x, const Variable& weight, const Variable
   Tensor u = keep_slope ? Tensor(shape) : y;
   const BiasActivation finish{bias.empty() ? nullptr : bias.value().data(), act, y.data(), keep_slope};
   gemm(Op::kNone, Op::kTranspose, n, out, width, 1, xv.data(), width, wv.data(), width, 0, u.data(), out, finish.epilogue());
-  if (!taped) return Variable(y);
+  if (!taped) return record("linear", y, {x, weight, bias}, {});
 
   const Tensor slope = keep_slope ? u : Tensor();
   return record("linear", y, {x, weight, bias}, [=](const Tensor& dy, InputGrads& in) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/ops/add.h"
+#include "core/ops/linear.h"
 #include "core/ops/multiply.h"
 #include "core/ops/recompute.h"
 
@@ -33,6 +34,17 @@ TEST(TapeObserver, sees_ops_forward_and_then_backward_with_shapes_and_inputs) {
   const Variable b = leaf();
   add(b, b);
   EXPECT_EQ(log.seen.size(), 4u);  // the scope has ended
+}
+
+// The forward pass of recomputed blocks: time that nobody is told of would be the next op's.
+TEST(TapeObserver, sees_ops_that_nothing_wants_the_gradient_of) {
+  Log log;
+  const ObserveTape scope(log);
+  const NoGrad no_grad;
+  const Variable w = Variable::leaf(Tensor::full({4, 3}, 1)), y = linear(leaf(), w, {}, Activation::kGelu);
+  EXPECT_FALSE(y.needs_grad());
+  add(y, y);
+  EXPECT_THAT(log.seen, ::testing::ElementsAre("linear(2, 4)3", "add(2, 4)2"));
 }
 
 TEST(TapeObserver, an_inner_one_hides_the_outer_one_while_it_lives) {

@@ -101,6 +101,40 @@ TEST(RowAxes, cowclip_counts_the_batch_for_sequential_duplicates_too) {
   EXPECT_NEAR(moved({0, 0, 0}), 0.03, 1e-6);
 }
 
+// Where every id occurs once there is nothing to sum, and nothing to do one after the other.
+TEST(RowAxes, sequential_is_sum_where_no_id_is_repeated_whatever_clips_and_decays) {
+  for (const char* clip : {"none", "value", "row_norm", "cowclip"})
+    for (const char* decay : {"coupled", "touched"}) {
+      const auto after = [&](const char* duplicates) {
+        Parameter p(test::random_tensor({5, 3}, 4), GradKind::kRowSparse);
+        const auto r = test::make_rule("sgd", {{"lr", 0.5},
+                                               {"weight_decay", 0.5},
+                                               {"decay", Text(decay)},
+                                               {"untouched", Text("frozen")},
+                                               {"duplicates", Text(duplicates)},
+                                               {"clip", Text(clip)},
+                                               {"clip_bound", 0.1}});
+        r->prepare("p", p);
+        test::give_row_grad(p, {3, 1, 4}, test::random_tensor({3, 3}, 5));
+        r->step("p", p, {.step = 1});
+        return p.value();
+      };
+      EXPECT_TRUE(test::same_bits(after("sequential"), after("sum"))) << clip << " " << decay;
+    }
+}
+
+// Its square is 0, and without eps so is what it is divided by.
+TEST(RowAxes, a_gradient_whose_square_underflows_leaves_weights_finite_when_eps_is_0) {
+  for (const char* rule : {"adagrad", "rmsprop", "sm3", "rowwise_adagrad", "adam", "adamw", "amsgrad", "nadam", "lamb"}) {
+    Parameter p(Tensor::full({2, 3}, 1), GradKind::kRowSparse);
+    const auto r = test::make_rule(rule, {{"eps", 0.0}, {"weight_decay", 0.0}});
+    r->prepare("p", p);
+    test::give_row_grad(p, {1}, Tensor::full({1, 3}, static_cast<Real>(kRealIsDouble ? 1e-200 : 1e-30)));
+    r->step("p", p, {.step = 1});
+    for (const Real w : p.value().values()) EXPECT_TRUE(std::isfinite(w)) << rule;
+  }
+}
+
 TEST(RowAxes, sequential_duplicates_stay_so_when_they_come_from_a_checkpoint) {
   const auto set_of = [](Parameter& p, const char* duplicates) {
     return std::make_unique<OptimizerSet>(

@@ -40,6 +40,20 @@ class SetFields final : public FieldVisitor {
   size_t used_ = 0;
 };
 
+// Fields that are numbers, by name.
+inline FieldValues fields_of(Optimizer& optimizer) {
+  struct List final : FieldVisitor {
+    void operator()(const char* name, double& v, const char*, const Limits&) override { all[name] = v; }
+    void operator()(const char* name, int64_t& v, const char*, const Limits&) override { all[name] = v; }
+    void operator()(const char*, bool&, const char*) override {}
+    void operator()(const char*, std::string&, const char*, const Limits&) override {}
+    void operator()(const char*, std::vector<std::string>&, const char*) override {}
+    FieldValues all;
+  } list;
+  optimizer.visit(list);
+  return list.all;
+}
+
 inline std::unique_ptr<Optimizer> make_rule(const std::string& rule, const FieldValues& fields = {}) {
   std::unique_ptr<Optimizer> optimizer = make_optimizer(rule);
   SetFields(*optimizer, fields);

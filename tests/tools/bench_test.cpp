@@ -58,7 +58,16 @@ TEST(BenchCommand, generate_beyond_the_learned_positions_is_refused_with_both_nu
   const CommandResult result = run_command({ROWAN_BINARY, "bench", "generate", "--config", ROWAN_SOURCE_DIR "/configs/gpt_10m.toml",
                                             "--set", "model.n_layer=1", "--tokens", "300"});
   EXPECT_EQ(result.exit_code, 2);
-  EXPECT_THAT(result.err, HasSubstr("a cache of 317 tokens, but the learned positions end at max_seq_len = 256"));
+  EXPECT_THAT(result.err,
+              HasSubstr("a prompt of 16, a token to warm up and 300 measured ones are more than model.max_seq_len = 256"));
+}
+
+TEST(BenchCommand, generate_without_lengths_stays_within_the_learned_positions) {
+  const CommandResult result =
+      run_command({ROWAN_BINARY, "bench", "generate", "--config", ROWAN_SOURCE_DIR "/configs/smoke.toml", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const nlohmann::json out = nlohmann::json::parse(result.out);
+  EXPECT_EQ(out["prompt_tokens"].get<int>() + 1 + out["tokens"].get<int>(), 32);  // max_seq_len
 }
 
 TEST(BenchCommand, an_unknown_model_is_answered_by_the_known_ones) {

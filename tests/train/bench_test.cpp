@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <set>
@@ -9,6 +10,7 @@
 #include "train/bench_step.h"
 #include "train/machine_rates.h"
 #include "train/plan.h"
+#include "train/resident_memory.h"
 #include "train/step_cost.h"
 
 namespace rowan {
@@ -50,6 +52,33 @@ TEST(BenchStep, times_the_steps_it_is_asked_for_and_accounts_for_their_time) {
   for (const char* op : {"gather/forward", "gather/backward", "linear (48,16)/forward", "linear (48,16)/backward",
                          "attention/backward", "layer_norm/forward", "head_cross_entropy/forward", "clip and update/"})
     EXPECT_TRUE(seen.contains(op)) << op;
+}
+
+TEST(BenchStep, counts_the_products_of_a_sampled_head) {
+  const test::SmallRun files;
+  const Config config = with_known_vocabulary(files.config({"train.loss=sampled", "train.sampled.negatives=7"}));
+  const StepBench r = bench_step(config, {.steps = 2, .profile = true});
+  double flops = 0;
+  for (const OpTime& e : r.profile)
+    if (e.op == "sampled_softmax") flops += e.flops;
+  EXPECT_EQ(flops, 2 * 36 * 6.0 * 8 * 16);  // steps, tokens, the target and 7 drawn, 16 wide
+}
+
+TEST(PeakRss, is_that_since_it_was_reset) {
+  constexpr size_t kBytes = size_t{96} << 20;
+  const auto touch = [] {
+    auto* p = static_cast<char*>(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(p, MAP_FAILED);
+    for (size_t i = 0; i < kBytes; i += 4096) p[i] = 1;
+    munmap(p, kBytes);
+  };
+  touch();
+  const int64_t before = peak_rss_bytes();
+  reset_peak_rss();
+  const int64_t after = peak_rss_bytes();
+  EXPECT_LT(after, before - static_cast<int64_t>(kBytes) / 2);
+  touch();
+  EXPECT_GT(peak_rss_bytes(), after + static_cast<int64_t>(kBytes) / 2);
 }
 
 TEST(BenchEmbedding, counts_rows_and_puts_the_parts_together) {

@@ -1,5 +1,6 @@
 // Comparisons from end to end, on runs of milliseconds.
 #include "train/compare.h"
+#include "train/compare_result_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -172,6 +173,29 @@ TEST(Compare, takes_differences_by_seed_between_best_points) {
   EXPECT_NEAR(c.differences[0].t.high, -0.4 + 12.7062 * 0.1, 1e-4);  // t of 1 degree of freedom; error 0.1
   EXPECT_EQ(Json::parse(results_json(sweep, c))["arms"].size(), 3u);
   EXPECT_THAT(results_table(sweep, c), HasSubstr("diverged"));
+}
+
+TEST(Compare, has_a_winner_where_a_field_can_go_no_further) {
+  const test::SmallSweep files;
+  const auto refused = [&](const std::string& axis, std::vector<double> losses) {
+    const char* arm = "[[arm]]\nname = \"a\"\nset = { \"optim.group.0.rule\" = \"adamw\" }\n";
+    const Sweep sweep = load_sweep(files.write("grid = { " + axis + " }\n", arm, false));
+    std::vector<std::vector<double>> points;
+    for (const double loss : losses) points.push_back({loss, loss});
+    return compare_losses(sweep, {points}).arms[0].refused;
+  };
+  const std::string decay = "\"optim.group.0.weight_decay\" = [0, 0.1, 0.2]", beta = "\"optim.group.0.beta1\" = [0.0, 0.5, 0.9]";
+  EXPECT_EQ(refused(decay, {1, 2, 3}), "");
+  EXPECT_THAT(refused(decay, {3, 2, 1}), HasSubstr("weight_decay = 0.2 is the highest"));
+  EXPECT_EQ(refused(beta, {1, 2, 3}), "");
+  EXPECT_THAT(refused(beta, {3, 2, 1}), HasSubstr("beta1 = 0.9 is the highest")) << "1 is no value of it, and 0.99 is one";
+  EXPECT_THAT(refused("\"optim.group.0.weight_decay\" = [0.05, 0.1, 0.2]", {1, 2, 3}), HasSubstr("the lowest"));
+}
+
+TEST(CompareJson, says_the_counts_of_a_bucket_and_their_logarithm) {
+  EXPECT_EQ(bucket_json(bucket_of(0)), (Json{{"bucket", "never seen"}, {"from", 0}, {"log2", nullptr}}));
+  EXPECT_EQ(bucket_json(bucket_of(1)), (Json{{"bucket", "1"}, {"from", 1}, {"log2", 0}}));
+  EXPECT_EQ(bucket_json(bucket_of(47)), (Json{{"bucket", "32-63"}, {"from", 32}, {"log2", 5}}));
 }
 
 TEST(Compare, counts_a_run_that_diverges_as_a_result) {

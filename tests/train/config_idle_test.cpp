@@ -180,9 +180,26 @@ TEST(IdleSettings, of_a_group_that_takes_no_parameter_are_refused_with_their_pla
               AllOf(HasSubstr("a.toml:2: "), HasSubstr("did you mean 'embed.tokens.weight'?")));
   EXPECT_THAT(groups("\"blocks.*\"", "\"blocks.0.*\""),
               AllOf(HasSubstr("a.toml:4: "), HasSubstr("takes no parameter"), HasSubstr("earlier group 'blocks.*'")));
-  EXPECT_THAT(groups("\"blocks.*\"", "\"head.*\""), HasSubstr("matches no parameter")) << "tied";
+  EXPECT_THAT(groups("\"blocks.*\"", "\"head.*\""), AllOf(HasSubstr("matches no parameter"), HasSubstr("the head is tied")));
+  EXPECT_THAT(refusal(config("[[optim.group]]\nparams = \"embed.positions.weight\"\n", {"model.positions=rope"})),
+              HasSubstr("only model.positions = \"learned\" has a table"));
   EXPECT_EQ(refusal(config("[[optim.group]]\nparams = \"head.*\"\n", {"model.tied=false"})), "");
   EXPECT_EQ(refusal(config("[[optim.group]]\nparams = \"head.*\"\n", {"train.untie_at=3"})), "") << "later";
+}
+
+TEST(IdleSettings, of_rows_are_found_in_groups_that_take_none_and_where_a_head_is_untied_after_the_last_step) {
+  const std::string blocks = "[[optim.group]]\nparams = \"blocks.*\"\nuntouched = \"frozen\"\n";
+  const auto keys = [](const std::string& text) { return idle_keys(config(text, {"model.tied=false"})); };
+  EXPECT_THAT(keys(blocks + "counter = \"row\"\n"), ElementsAre("optim.group.0.untouched", "optim.group.0.counter"));
+  const std::string exact = "[[optim.group]]\nparams = \"blocks.*\"\nuntouched = \"exact\"\n";
+  EXPECT_THAT(keys(exact + "catch_up = \"closed\"\n"), ElementsAre("optim.group.0.untouched", "optim.group.0.catch_up"));
+  EXPECT_THAT(keys(exact + "sweep_above = 0.9\n"), ElementsAre("optim.group.0.untouched", "optim.group.0.sweep_above"));
+  const auto untied = [](int64_t at) {
+    const std::string text = kTable + "duplicates = \"mean\"\n";
+    return idle_keys(config(text, {"train.steps=10", "train.untie_at=" + std::to_string(at)}));
+  };
+  EXPECT_THAT(untied(9), IsEmpty());
+  EXPECT_THAT(untied(10), ElementsAre("optim.group.0.duplicates"));
 }
 
 // Fields outside of [optim] are said and not refused: a base config has values for variants of it.

@@ -92,14 +92,15 @@ TEST(EvaluateByFrequency, parts_add_up_to_the_whole_and_divergence_is_the_plain_
 
 TEST(RowsByFrequency, are_means_over_the_rows_of_a_bucket) {
   // Ids 0 and 1 read twice and three times (one bucket), 2 never, 3 once.
-  const TokenCounts counts{{2, 3, 0, 1}, {0, 0, 0, 0}, {2, 2, 0, 1}, {8, 10, 0, 4}, 10, ""};
+  const TokenCounts counts{{2, 3, 0, 1}, {0, 0, 0, 0}, {2, 3, 0, 1}, {5, 4, 0, 4}, {8, 10, 0, 4}, 10, ""};
   const Tensor table = Tensor::from({4, 2}, std::vector<Real>{3, 4, 0, 1, 0, 2, 6, 8});
   const auto rows = rows_by_frequency(table, counts);
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows.at(2).rows, 2);
   EXPECT_DOUBLE_EQ(rows.at(2).norm, 3);
   EXPECT_DOUBLE_EQ(rows.at(2).age, 1);
-  EXPECT_DOUBLE_EQ(rows.at(2).touch_gap, 4.5);
+  EXPECT_DOUBLE_EQ(rows.at(2).touch_gap, 3) << "3 steps from 5 to 8, and 6 for two from 4 to 10";
+  EXPECT_DOUBLE_EQ(rows.at(1).touch_gap, 0) << "read once";
   EXPECT_DOUBLE_EQ(rows.at(0).age, 10);
   EXPECT_DOUBLE_EQ(rows.at(0).touch_gap, 0);
   EXPECT_DOUBLE_EQ(rows.at(1).norm, 10);

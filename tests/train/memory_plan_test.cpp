@@ -43,6 +43,8 @@ INSTANTIATE_TEST_SUITE_P(
                       std::vector<std::string>{"model.dropout=0.1"}, std::vector<std::string>{"train.grad_accum=3"},
                       std::vector<std::string>{"train.recompute=true"},
                       std::vector<std::string>{"train.loss=sampled", "train.sampled.negatives=10", "train.grad_accum=2"},
+                      std::vector<std::string>{"train.grad_accum=20", "model.n_layer=1"},
+                      std::vector<std::string>{"train.loss=sampled", "train.sampled.negatives=10", "train.grad_accum=16"},
                       std::vector<std::string>{"model.tied=true", "train.tied_two_source=true"},
                       std::vector<std::string>{"model.tied=true", "train.untie_at=1"},
                       std::vector<std::string>{"optim.group.0.params=blocks.*.mlp.*.weight", "optim.group.0.rule=muon"},
@@ -94,6 +96,19 @@ TEST(MemoryPlan, a_sampled_head_needs_no_gradient_of_the_vocabularys_size) {
   EXPECT_EQ(sampled.optimizer_state, full.optimizer_state);
   EXPECT_LT(sampled.gradients, full.gradients - 0.9 * table);
   EXPECT_LT(sampled.training, full.training - 0.9 * table);
+}
+
+// Moments in bytes and steps of rows, which go to the writer by value before the image is made.
+TEST(MemoryPlan, counts_what_saving_copies) {
+  const test::SmallRun files;
+  const auto copied = [&](std::vector<std::string> sets) {
+    sets.emplace_back("model.vocab_size=5000");
+    return plan_memory(sized(files, sets)).copied;
+  };
+  EXPECT_EQ(copied({}), 0);
+  const Config config = sized(files, {"model.vocab_size=5000"});
+  EXPECT_EQ(copied({"optim.rule=adam8bit"}), 2 * plan_memory(config).weights / static_cast<int64_t>(sizeof(Real)));
+  EXPECT_EQ(copied({"optim.group.0.params=embed.tokens.weight", "optim.group.0.untouched=exact"}), 5000 * 4);
 }
 
 TEST(MemoryPlan, two_sources_have_one_table_and_two_states) {
