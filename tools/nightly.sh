@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The checks that take too long for every change, over a release build: tools/nightly.sh [faults] [resume] [damage] [fuzz]
+# The checks that take too long for every change, over a release build: tools/nightly.sh [faults] [resume] [damage] [plan] [fuzz]
 # Without a name: all of them. ROWAN_FUZZ_SECONDS: for each fuzz target (600). A slice, where a night is too short: every n-th case
 # with ROWAN_FAULT_STRIDE, ROWAN_RESUME_STRIDE, ROWAN_DAMAGE_STRIDE (1), and ROWAN_FAULT_KILLS (500). The figures that they print
 # are those of docs/RELIABILITY.md.
@@ -18,9 +18,11 @@ phase_damage() { # the program on every changed byte and every truncation of a c
   ROWAN_DAMAGE_STRIDE=${ROWAN_DAMAGE_STRIDE:-1} build/release/tests/test_tools --gtest_filter='DamagedFile.*'
 }
 
+phase_plan() { tools/check_plan.py; } # what plan predicts beside what steps take; wants a machine without other work
+
 phase_fuzz() { tools/fuzz.sh "${ROWAN_FUZZ_SECONDS:-600}"; }
 
-[[ $# -gt 0 ]] || set -- faults resume damage fuzz
+[[ $# -gt 0 ]] || set -- faults resume damage plan fuzz
 tools/build.sh release
 for name in "$@"; do
   echo "=== $name"

@@ -67,6 +67,8 @@ struct GapRun {
   int64_t before = 5, gap = 100;
   double lr = 0.01;
   std::function<double(int64_t)> factor = [](int64_t) { return 1.0; };
+  std::string eps_mode = "standard";
+  double eps = 1e-8;
 
   std::vector<double> run(test::FieldValues fields, const std::string& rule = "adamw") const {
     fields["lr"] = lr;
@@ -99,8 +101,9 @@ TEST(ExactRows, replay_over_a_gap_of_100000_steps_is_the_dense_run_bitwise) {
 }
 
 // The same steps in long double, with the settings as Real holds them.
-std::vector<double> oracle(const GapRun& run, double beta1, double beta2, double eps, double decay) {
+std::vector<double> oracle(const GapRun& run, double beta1, double beta2, double decay) {
   using Wide = long double;
+  const Wide eps = run.eps;
   const Wide take1 = static_cast<Real>(1 - beta1), keep2 = static_cast<Real>(beta2), take2 = static_cast<Real>(1 - beta2);
   const Tensor init = test::random_tensor({2, 5}, 1);
   std::vector<Wide> w(init.data(), init.data() + 5), m(5, 0), v(5, 0);
@@ -116,15 +119,20 @@ std::vector<double> oracle(const GapRun& run, double beta1, double beta2, double
       w[j] *= static_cast<Real>(1 - lr * decay);
       m[j] += take1 * (gj - m[j]);
       v[j] = keep2 * v[j] + take2 * gj * gj;
-      w[j] -= lr / c1 * m[j] / (std::sqrt(v[j]) / std::sqrt(c2) + static_cast<Wide>(eps));
+      Wide denominator = std::sqrt(v[j] / c2) + eps;
+      if (run.eps_mode == "hat") denominator = (std::sqrt(v[j]) + eps) / std::sqrt(c2);
+      if (run.eps_mode == "inside") denominator = std::sqrt(v[j] / c2 + eps);
+      w[j] -= lr / c1 * m[j] / denominator;
     }
   }
   return {w.begin(), w.end()};
 }
 
 void expect_closed_within_its_bound(const GapRun& run, double beta1, double beta2, double decay) {
-  const auto expected = oracle(run, beta1, beta2, 1e-8, decay);
-  const auto closed = run.run(with({{"beta1", beta1}, {"beta2", beta2}, {"weight_decay", decay}}, "exact", "closed"));
+  const auto expected = oracle(run, beta1, beta2, decay);
+  const test::FieldValues fields = {
+      {"beta1", beta1}, {"beta2", beta2}, {"weight_decay", decay}, {"eps", run.eps}, {"eps_mode", run.eps_mode}};
+  const auto closed = run.run(with(fields, "exact", "closed"));
   for (size_t j = 0; j < 5; ++j) {
     // The stated bound of the jump, and the roundings of the five steps before it, which are taken in Real.
     const double jump =
@@ -145,6 +153,13 @@ TEST(ExactRows, closed_jump_keeps_its_error_bound_for_every_gap_schedule_and_dec
           expect_closed_within_its_bound({.gap = gap, .factor = factor}, beta1, beta2, decay);
         }
   expect_closed_within_its_bound({.gap = 100000, .factor = schedules[2]}, 0.9, 0.999, 0.1);
+}
+
+TEST(ExactRows, closed_jump_keeps_its_error_bound_wherever_eps_stands) {
+  for (const char* mode : {"standard", "hat", "inside"})
+    for (int64_t gap : {2, 200, 4000})
+      for (double decay : {0.0, 0.1})
+        expect_closed_within_its_bound({.gap = gap, .eps_mode = mode, .eps = 1e-3}, 0.9, 0.999, decay);
 }
 
 // Readers come when they like: a flush, or a save and a load into another set, changes no bit of the training after it, also where

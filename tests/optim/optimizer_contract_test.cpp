@@ -286,10 +286,11 @@ TEST_P(OptimizerContract, exact_rows_are_the_dense_run_bitwise) {
   if (dynamic_cast<RowOptimizer*>(make().get()) == nullptr || !accepts(GradKind::kRowSparse)) return;
   std::string refusal;
   int taken = 0;
-  for (const double decay : {0.0, 0.1, 1.0})
+  using Decay = std::pair<double, const char*>;
+  for (const auto& [decay, kind] : {Decay{0.0, "none"}, {0.1, "touched"}, {1.0, "touched"}, {0.1, "coupled"}})
     for (const double sweep_above : {1.0, 0.1}) {
       const test::FieldValues common = {{"weight_decay", decay},
-                                        {"decay", std::string(decay == 0 ? "none" : "touched")},
+                                        {"decay", std::string(kind)},
                                         {"counter", std::string("global")},  // a preset may have others, which go with frozen rows
                                         {"duplicates", std::string("sum")}};
       test::FieldValues exact_fields = common, dense_fields = common;
