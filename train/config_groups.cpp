@@ -94,8 +94,10 @@ bool is_particular(const OptimGroupConfig& g) {
   return g.optimizer && (g.optimizer->whole_matrix() || g.optimizer->sparse_only() || is_cowclip(g));
 }
 
-// Of a glob for a parameter that another setting takes away.
-std::string hint_for(const Config& config, const std::string& glob, const std::string& otherwise) {
+// Of a glob that takes no parameter: most often one that another setting takes away.
+std::string hint_for(const Config& config, const std::vector<std::string>& names, const std::string& glob,
+                     const std::string& otherwise) {
+  if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return glob_matches(glob, name); })) return otherwise;
   if (config.model.tied && glob_matches(glob, "head.weight"))
     return "the head is tied to embed.tokens.weight: set model.tied = false, train.untie_at or train.tied_two_source = true";
   if (config.model.positions != "learned" && glob_matches(glob, "embed.positions.weight"))
@@ -127,7 +129,8 @@ void check_no_empty_group(const Config& config) {
   if (!unused) return;
   const std::string key = fmt::format("optim.group.{}.params", unused->group);
   const std::string& glob = globs[unused->group];
-  fail_keys(config, {key}, fmt::format("{} = {} {}", key, toml_text(glob), unused->what), hint_for(config, glob, unused->hint));
+  fail_keys(config, {key}, fmt::format("{} = {} {}", key, toml_text(glob), unused->what),
+            hint_for(config, names, glob, unused->hint));
 }
 
 }  // namespace rowan

@@ -180,6 +180,7 @@ TEST(IdleSettings, of_a_group_that_takes_no_parameter_are_refused_with_their_pla
               AllOf(HasSubstr("a.toml:2: "), HasSubstr("did you mean 'embed.tokens.weight'?")));
   EXPECT_THAT(groups("\"blocks.*\"", "\"blocks.0.*\""),
               AllOf(HasSubstr("a.toml:4: "), HasSubstr("takes no parameter"), HasSubstr("earlier group 'blocks.*'")));
+  EXPECT_THAT(groups("\"*\"", "\"*\""), AllOf(HasSubstr("earlier group '*'"), HasSubstr("put the narrower group first")));
   EXPECT_THAT(groups("\"blocks.*\"", "\"head.*\""), AllOf(HasSubstr("matches no parameter"), HasSubstr("the head is tied")));
   EXPECT_THAT(refusal(config("[[optim.group]]\nparams = \"embed.positions.weight\"\n", {"model.positions=rope"})),
               HasSubstr("only model.positions = \"learned\" has a table"));
