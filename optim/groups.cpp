@@ -56,8 +56,8 @@ std::vector<size_t> assign_groups(const std::vector<std::string>& globs, const s
   return group_of;
 }
 
-std::optional<UnusedGroup> find_unused_group(const std::vector<std::string>& globs, const std::vector<std::string>& names) {
-  const std::vector<size_t> group_of = assign_groups(globs, names);
+std::optional<UnusedGroup> find_unused_group(const std::vector<std::string>& globs, const std::vector<std::string>& names,
+                                             const std::vector<size_t>& group_of) {
   const std::set<size_t> used(group_of.begin(), group_of.end());
   size_t g = 0;
   while (g < globs.size() && used.contains(g)) ++g;
@@ -81,10 +81,11 @@ OptimizerSet::OptimizerSet(std::vector<ParameterGroup> groups, std::shared_ptr<O
   std::vector<std::string> globs, names;
   for (const ParameterGroup& g : groups_) globs.push_back(g.params);
   for (const NamedParameter& p : parameters_) names.push_back(p.name);
-  group_of_ = assign_groups(globs, names);
   names.insert(names.end(), later.begin(), later.end());
-  if (const std::optional<UnusedGroup> unused = find_unused_group(globs, names))
+  group_of_ = assign_groups(globs, names);
+  if (const std::optional<UnusedGroup> unused = find_unused_group(globs, names, group_of_))
     throw Error("[optim] group '" + globs[unused->group] + "' " + unused->what, ErrorKind::kUsage, unused->hint);
+  group_of_.resize(parameters_.size());
   groups_.push_back({kFallbackGlob, std::move(fallback)});
   for (const ParameterGroup& g : groups_) g.optimizer->validate();
   for (size_t i = 0; i < parameters_.size(); ++i)

@@ -31,12 +31,13 @@ bool glob_matches(const std::string& glob, const std::string& name);
 // The index of the glob that takes each name, the first that matches; globs.size() for none.
 std::vector<size_t> assign_groups(const std::vector<std::string>& globs, const std::vector<std::string>& names);
 
-// The first glob that takes no name, and why: "matches no parameter; there are: ...".
+// The first glob that takes no name by assign_groups(), and why: "matches no parameter; there are: ...".
 struct UnusedGroup {
   size_t group = 0;
   std::string what, hint = {};
 };
-std::optional<UnusedGroup> find_unused_group(const std::vector<std::string>& globs, const std::vector<std::string>& names);
+std::optional<UnusedGroup> find_unused_group(const std::vector<std::string>& globs, const std::vector<std::string>& names,
+                                             const std::vector<size_t>& group_of);
 
 struct ParameterGroup {
   std::string params;  // glob

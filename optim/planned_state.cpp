@@ -43,7 +43,7 @@ std::optional<int64_t> RowOptimizer::planned_state_bytes(const Shape& shape, Gra
 
 // RowState::ahead_base and ahead_rows, of all rows but those of the last batch.
 int64_t RowOptimizer::planned_flush_bytes(const Shape& shape, GradKind kind) const {
-  if (kind != GradKind::kRowSparse || !axes_.tracks_rows() || !RowCatchUp::jumps(*this)) return 0;
+  if (kind != GradKind::kRowSparse || !RowCatchUp::jumps(*this)) return 0;
   return shape.size() * static_cast<int64_t>(sizeof(Real)) + shape.rows() * static_cast<int64_t>(sizeof(int32_t));
 }
 

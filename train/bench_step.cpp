@@ -28,8 +28,6 @@ class RandomSession {
         sampler_(make_sampler(config)),
         optimizers_(make_optimizers(config, model_)) {}
 
-  int64_t negatives() const { return sampler_ ? config_.train.sampled.negatives : 0; }
-
   void step(StepProfile* profile) {
     ++step_;
     const UseMatmulPrecision precision(training_precision(config_));
@@ -79,10 +77,10 @@ class RandomSession {
   int64_t step_ = 0;
 };
 
-std::vector<double> time_steps(RandomSession& session, const StepBenchOptions& options, StepBench& result) {
+std::vector<double> time_steps(RandomSession& session, int64_t negatives, const StepBenchOptions& options, StepBench& result) {
   constexpr int64_t kFewest = 5, kMost = 200;
   constexpr double kLongest = 3000;
-  StepProfile profile(session.negatives());
+  StepProfile profile(negatives);
   std::optional<ObserveTape> observe;
   if (options.profile) observe.emplace(profile);
   std::vector<double> times;
@@ -126,7 +124,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
     session.step(nullptr);
     result.start_ms = 1e3 * seconds_since(start);
     session.step(nullptr);  // warm-up
-    times = time_steps(session, options, result);
+    times = time_steps(session, shape.negatives, options, result);
     result.peak_rss_bytes = peak_rss_bytes();
     result.pool_peak_bytes = pool_stats().peak_bytes_in_use;
   }

@@ -39,6 +39,10 @@ std::string SortExamples::fingerprint() const {
   return join_text("builtin:sort letters=", letters_, " length=", length_);
 }
 
+std::string builtin_of(const DataConfig& config) {
+  return !config.train.empty() && is_builtin(config.train[0]) ? config.train[0] : "";
+}
+
 bool is_builtin(const std::string& path) {
   return path.compare(0, kPrefix.size(), kPrefix) == 0;
 }

@@ -36,7 +36,8 @@ class SortExamples : public Examples {
   int64_t count_ = 1;
 };
 
-bool is_builtin(const std::string& path);  // begins with "builtin:"
+bool is_builtin(const std::string& path);          // begins with "builtin:"
+std::string builtin_of(const DataConfig& config);  // what config.train names, or "" for files
 
 struct BuiltinData {
   std::shared_ptr<const Tokenizer> tokenizer;

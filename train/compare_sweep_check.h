@@ -20,10 +20,10 @@ void check_no_idle_settings(const Sweep& sweep, const IdleOfRuns& idle);
 using TextOfRuns = std::vector<std::vector<std::string>>;
 std::string config_text(const Config& config);  // every field that training depends on
 void check_no_run_twice(const Sweep& sweep, const TextOfRuns& texts);
-// Two runs of one seed, as far as their configs say: the same parameters, and as many tokens. `first` is that of the first arm's
-// first point.
 // A run that leaves batches out goes on with other data than its pairs.
 void check_no_batch_left_out(const Sweep& sweep, const Config& config, const SweepArm& arm);
+// Two runs of one seed, as far as their configs say: the same parameters, and as many tokens. `first` is that of the first arm's
+// first point.
 void check_pair(const Sweep& sweep, const Config& first, const Config& other, const SweepArm& arm, const SweepPoint& point);
 
 }  // namespace rowan

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "layers/parameter_specs.h"
 #include "optim/groups.h"
 #include "optim/row_optimizer.h"
 #include "train/config_fields.h"
@@ -14,15 +13,9 @@ namespace {
 
 // Parameters of the whole run, before a head is untied and after; one whose gradients change their kind then is there twice.
 std::vector<ParameterSpec> all_specs(const Config& config) {
-  const auto specs_at = [&](int64_t step) {
-    GptConfig model = model_at(config, step);
-    model.vocab_size = std::max<int64_t>(1, model.vocab_size);
-    model.resolve();
-    return parameter_specs(model, head_grads_at(config, step));
-  };
-  std::vector<ParameterSpec> specs = specs_at(0);
+  std::vector<ParameterSpec> specs = specs_at(config, 0);
   if (untied_by(config, 0) || !untied_by(config, config.train.untie_at)) return specs;
-  for (ParameterSpec& later : specs_at(config.train.untie_at)) {
+  for (ParameterSpec& later : specs_at(config, config.train.untie_at)) {
     const auto same = [&](const ParameterSpec& s) { return s.name == later.name && s.kind == later.kind; };
     if (std::none_of(specs.begin(), specs.end(), same)) specs.push_back(std::move(later));
   }
@@ -78,18 +71,6 @@ void check_parameter(const Config& config, const OptimGroupConfig& group, const 
 // Thousands of groups for thousands of layers would take seconds; the optimizers of a run, which say the same, see to those.
 constexpr size_t kMostPairs = 4'000'000;
 
-std::vector<std::string> globs_of(const Config& config) {
-  std::vector<std::string> globs;
-  for (const OptimGroupConfig& g : config.groups) globs.push_back(g.params);
-  return globs;
-}
-
-std::vector<std::string> names_of(const std::vector<ParameterSpec>& specs) {
-  std::vector<std::string> names;
-  for (const ParameterSpec& spec : specs) names.push_back(spec.name);
-  return names;
-}
-
 bool is_particular(const OptimGroupConfig& g) {
   return g.optimizer && (g.optimizer->whole_matrix() || g.optimizer->sparse_only() || is_cowclip(g));
 }
@@ -107,25 +88,30 @@ std::string hint_for(const Config& config, const std::vector<std::string>& names
 
 }  // namespace
 
+std::vector<ParameterSpec> specs_at(const Config& config, int64_t step) {
+  GptConfig model = model_at(config, step);
+  model.vocab_size = std::max<int64_t>(1, model.vocab_size);
+  model.resolve();
+  return parameter_specs(model, head_grads_at(config, step));
+}
+
 void check_rules(const Config& config) {
   if (!is_particular(config.optim) && std::none_of(config.groups.begin(), config.groups.end(), is_particular)) return;
   const std::vector<ParameterSpec> specs = all_specs(config);
-  const std::vector<std::string> names = names_of(specs), globs = globs_of(config);
-  if (globs.size() * names.size() > kMostPairs) return;
-  const std::vector<size_t> group_of = assign_groups(globs, names);
-  for (size_t i = 0; i < specs.size(); ++i) {
-    const bool listed = group_of[i] < config.groups.size();
-    const OptimGroupConfig& group = listed ? config.groups[group_of[i]] : config.optim;
-    if (!is_particular(group)) continue;
-    check_parameter(config, group, listed ? fmt::format("optim.group.{}", group_of[i]) : "optim", specs[i]);
+  if (config.groups.size() * specs.size() > kMostPairs) return;
+  for (const ParameterSpec& spec : specs) {
+    const auto [group, path] = group_of(config, spec.name);
+    if (is_particular(*group)) check_parameter(config, *group, path, spec);
   }
 }
 
 void check_no_empty_group(const Config& config) {
   if (config.groups.empty()) return;
-  const std::vector<std::string> names = names_of(all_specs(config)), globs = globs_of(config);
+  std::vector<std::string> names, globs;
+  for (const ParameterSpec& spec : all_specs(config)) names.push_back(spec.name);
+  for (const OptimGroupConfig& g : config.groups) globs.push_back(g.params);
   if (globs.size() * names.size() > kMostPairs) return;
-  const auto unused = find_unused_group(globs, names);
+  const auto unused = find_unused_group(globs, names, assign_groups(globs, names));
   if (!unused) return;
   const std::string key = fmt::format("optim.group.{}.params", unused->group);
   const std::string& glob = globs[unused->group];

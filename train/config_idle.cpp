@@ -58,18 +58,12 @@ Values values_of(Optimizer& optimizer) {
   return {settings.begin(), settings.end()};
 }
 
-GptConfig resolved(GptConfig model) {
-  model.vocab_size = std::max<int64_t>(1, model.vocab_size);
-  model.resolve();
-  return model;
-}
-
 // Paths of the groups that take a row-sparse parameter, before or after a head is untied.
 std::set<std::string> groups_with_rows(const Config& config) {
   std::set<std::string> paths;
   const int64_t last = std::max<int64_t>(0, config.train.steps - 1);  // an untying after it makes rows that no step updates
   for (const int64_t step : {int64_t{0}, std::min(config.train.untie_at, last)})
-    for (const ParameterSpec& spec : parameter_specs(resolved(model_at(config, step)), head_grads_at(config, step)))
+    for (const ParameterSpec& spec : specs_at(config, step))
       if (spec.kind == GradKind::kRowSparse) paths.insert(group_of(config, spec.name).second);
   return paths;
 }
@@ -172,7 +166,7 @@ class IdleFinder {
   void find_two_source_decay() {
     if (!config_.train.tied_two_source || config_.train.untie_at > 0) return;
     const std::string path = group_of(config_, "embed.tokens.weight").second, head = group_of(config_, "head.weight").second;
-    for (const ParameterSpec& spec : parameter_specs(resolved(config_.model), head_grads_at(config_, 0)))
+    for (const ParameterSpec& spec : specs_at(config_, 0))
       if (spec.name != "embed.tokens.weight" && group_of(config_, spec.name).second == path) return;
     const auto g = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) { return group.path == path; });
     if (path == head || g == groups_.end()) return;

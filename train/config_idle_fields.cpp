@@ -17,12 +17,8 @@ struct Switched {
   bool (*off)(const Config&);
 };
 
-std::string builtin_of(const Config& c) {
-  const std::vector<std::string>& train = c.data.train;
-  return !train.empty() && is_builtin(train[0]) ? train[0] : "";
-}
 bool is_made_up(const Config& c) {
-  return !builtin_of(c).empty();
+  return !builtin_of(c.data).empty();
 }
 bool no_bursts(const Config& c) {
   return c.data.zipf.burst_every == 0;
@@ -40,7 +36,7 @@ constexpr Switched kSwitched[] = {
     {"data.val_fraction", "data.train", is_made_up},
     {"data.val_fraction", "data.val", [](const Config& c) { return !c.data.val.empty(); }},
     {"data.tokenizer", "data.train", is_made_up},
-    {"data.zipf.", "data.train", [](const Config& c) { return builtin_of(c) != "builtin:zipf"; }},
+    {"data.zipf.", "data.train", [](const Config& c) { return builtin_of(c.data) != "builtin:zipf"; }},
     {"data.zipf.burst_length", "data.zipf.burst_every", no_bursts},
     {"data.zipf.burst_share", "data.zipf.burst_every", no_bursts},
     {"train.sample_prompt", "train.sample_every", [](const Config& c) { return c.train.sample_every == 0; }},

@@ -96,7 +96,7 @@ void check_builtin(const Config& config) {
 }
 
 void check_validation(const Config& config) {
-  const bool builtin = !config.data.train.empty() && is_builtin(config.data.train[0]);
+  const bool builtin = !builtin_of(config.data).empty();
   if (builtin || !config.data.val.empty() || config.data.val_fraction > 0 || config.train.eval_every == 0) return;
   fail_keys(config, {"train.eval_every", "data.val_fraction"},
             fmt::format("train.eval_every = {} asks for evaluation, but data.val is empty and data.val_fraction is 0: nothing is "
@@ -143,8 +143,8 @@ void check_sampled(const Config& config) {
         "the token table as well, whose rows would then be those of lookups and of draws mixed",
         "set model.tied = false");
   Config known = config;
-  const bool zipf = !config.data.train.empty() && config.data.train[0] == "builtin:zipf";
-  if (known.model.vocab_size == 0 && zipf) known.model.vocab_size = config.data.zipf.vocab_size;
+  if (known.model.vocab_size == 0 && builtin_of(config.data) == "builtin:zipf")
+    known.model.vocab_size = config.data.zipf.vocab_size;
   try {
     check_negatives(known);
   } catch (const Error& e) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/parameter_specs.h"
 #include "train/config.h"
 
 namespace rowan {
@@ -15,6 +16,9 @@ namespace rowan {
 
 // The group that takes a parameter, as the optimizer set decides it: the first match, or [optim]; and its path, "optim.group.0".
 std::pair<const OptimGroupConfig*, std::string> group_of(const Config& config, const std::string& parameter);
+
+// The parameters in the state after `step` steps, also where the vocabulary is not known yet.
+std::vector<ParameterSpec> specs_at(const Config& config, int64_t step);
 
 // Error for a rule that can't serve a parameter that it takes. Part of validate().
 void check_rules(const Config& config);

@@ -307,10 +307,11 @@ MemoryPlan plan_memory(const Config& config) {
   PoolModel pool;
   for (const ParameterSpec& s : parameter_specs(step_shape(config).model, head_grads_at(config, config.train.steps))) {
     if (!s.shared) plan.weights += s.shape.size() * kBytes;
-    const int64_t state = planned_state_bytes(optimizer_for(config, s.name), s.shape, s.kind);
+    const Optimizer& rule = optimizer_for(config, s.name);
+    const int64_t state = planned_state_bytes(rule, s.shape, s.kind);
     plan.optimizer_state += state;
-    plan.copied += optimizer_for(config, s.name).planned_copy_bytes(s.shape, s.kind);
-    plan.flushed += optimizer_for(config, s.name).planned_flush_bytes(s.shape, s.kind);
+    plan.copied += rule.planned_copy_bytes(s.shape, s.kind);
+    plan.flushed += rule.planned_flush_bytes(s.shape, s.kind);
     plan.gradients += (s.kind == GradKind::kDense ? s.shape.size() : most_rows_read(config, s, 1) * s.shape[1]) * kBytes;
     if (!s.shared) pool.take(s.shape.size());
     for (int64_t left = state; left > 0; left -= s.shape.size() * kBytes) pool.take(std::min(left / kBytes, s.shape.size()));
